@@ -1,0 +1,85 @@
+//! What was typed: one file per command, flags and help only.
+
+mod compare;
+mod embed;
+mod info;
+mod input;
+mod preprocess;
+mod trace;
+mod verify;
+
+use std::num::NonZeroUsize;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::backend::BackendName;
+
+pub(crate) use compare::CompareArgs;
+pub(crate) use embed::EmbedArgs;
+pub(crate) use info::InfoArgs;
+pub(crate) use input::{InputArgs, ModelArgs, Size};
+pub(crate) use preprocess::PreprocessArgs;
+pub(crate) use trace::TraceArgs;
+pub(crate) use verify::VerifyArgs;
+
+const AFTER_HELP: &str = "\
+Exit codes: 0 all good; 1 an input failed or a comparison missed its bar; 2 wrong usage; 3 the model, the device or the output is at fault.
+
+Model files: hf download jepacpp/vjepa2-vitl-fpc64-256-GGUF --local-dir models";
+
+/// Features of pictures and clips from JEPA vision models, one GGUF file each.
+#[derive(Debug, Parser)]
+#[command(name = "jepa-cli", version, after_help = AFTER_HELP, max_term_width = 110)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) shared: Shared,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Show what a model file holds
+    Info(InfoArgs),
+    /// List backends, devices and CPU instruction sets
+    Devices,
+    /// Turn pictures and clips into feature vectors or token maps
+    Embed(EmbedArgs),
+    /// Write the exact tensor that would enter the network
+    Preprocess(PreprocessArgs),
+    /// Replay parity cases and compare with their stored outputs
+    Verify(VerifyArgs),
+    /// Compare two arrays row by row
+    Compare(CompareArgs),
+    /// Write every intermediate tensor of one input
+    Trace(TraceArgs),
+    /// Print a completion script for a shell
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+/// Flags of every command.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Shared options")]
+pub(crate) struct Shared {
+    /// Backend to run on [default: the best one in this binary]
+    #[arg(long, value_enum, global = true)]
+    pub(crate) backend: Option<BackendName>,
+    /// CPU threads [default: all cores]
+    #[arg(long, value_name = "N", global = true)]
+    pub(crate) threads: Option<NonZeroUsize>,
+    /// Print the result as JSON
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say nothing on stderr but errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// Say more on stderr
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+    /// Show no progress bar
+    #[arg(long, global = true)]
+    pub(crate) no_progress: bool,
+}

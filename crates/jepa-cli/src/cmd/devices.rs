@@ -1,0 +1,90 @@
+use serde::Serialize;
+
+use crate::args::Shared;
+use crate::backend::BackendName;
+use crate::exit::CliError;
+use crate::report::{self, Report};
+
+#[derive(Serialize)]
+struct Devices {
+    backends: Vec<BackendLine>,
+    cpu: Cpu,
+}
+
+#[derive(Serialize)]
+struct BackendLine {
+    name: &'static str,
+    compiled: bool,
+    default: bool,
+    device: &'static str,
+}
+
+#[derive(Serialize)]
+struct Cpu {
+    arch: &'static str,
+    threads: usize,
+    instruction_sets: Vec<&'static str>,
+    /// Kernels that matrix products select at run time.
+    matmul: &'static str,
+}
+
+pub(crate) fn run(shared: &Shared) -> Result<(), CliError> {
+    let default = BackendName::compiled().next();
+    let line = |name: BackendName, device| BackendLine {
+        name: name.word(),
+        compiled: name.is_compiled(),
+        default: default == Some(name),
+        device,
+    };
+    let instruction_sets = instruction_sets();
+    let matmul = if instruction_sets.contains(&"avx512f") {
+        "gemm, AVX-512"
+    } else if instruction_sets.contains(&"avx2") && instruction_sets.contains(&"fma") {
+        "gemm, AVX2 + FMA"
+    } else {
+        "gemm, portable"
+    };
+    let devices = Devices {
+        backends: vec![
+            line(BackendName::Cpu, "CPU, burn-flex"),
+            line(BackendName::Ndarray, "CPU, burn-ndarray"),
+            line(BackendName::Wgpu, "Vulkan, Metal, DX12 or WebGPU"),
+            line(BackendName::Cuda, "NVIDIA"),
+        ],
+        cpu: Cpu { arch: std::env::consts::ARCH, threads: rayon::current_num_threads(), instruction_sets, matmul },
+    };
+    report::print(&devices, shared)
+}
+
+#[cfg(target_arch = "x86_64")]
+fn instruction_sets() -> Vec<&'static str> {
+    macro_rules! found {
+        ($($name:tt),+) => { [$(($name, std::arch::is_x86_feature_detected!($name))),+] };
+    }
+    found!("sse4.2", "avx", "avx2", "fma", "f16c", "avxvnni", "avx512f", "avx512bw", "avx512vl", "avx512vnni", "avx512bf16", "avx512fp16")
+        .into_iter()
+        .filter_map(|(name, found)| found.then_some(name))
+        .collect()
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn instruction_sets() -> Vec<&'static str> {
+    Vec::new()
+}
+
+impl Report for Devices {
+    fn text(&self) -> String {
+        let mut text = String::from("backends\n");
+        for backend in &self.backends {
+            let state = match (backend.compiled, backend.default) {
+                (true, true) => "in this binary, default",
+                (true, false) => "in this binary",
+                (false, _) => "not in this binary",
+            };
+            text += &format!("  {:8} {state:24} {}\n", backend.name, backend.device);
+        }
+        let sets = if self.cpu.instruction_sets.is_empty() { "none detected".into() } else { self.cpu.instruction_sets.join(" ") };
+        text += &format!("cpu\n  {}, {} threads\n  {sets}\n  matrix products: {}\n", self.cpu.arch, self.cpu.threads, self.cpu.matmul);
+        text
+    }
+}

@@ -1,0 +1,12 @@
+//! The commands, one file each.
+
+pub(crate) mod compare;
+pub(crate) mod completions;
+pub(crate) mod devices;
+pub(crate) mod embed;
+pub(crate) mod info;
+mod model;
+pub(crate) mod preprocess;
+mod stream;
+pub(crate) mod trace;
+pub(crate) mod verify;

@@ -1,0 +1,33 @@
+//! Opening a model file.
+
+use std::path::Path;
+
+use burn::prelude::Backend;
+use jepa_gguf::{Access, Bundle};
+use jepa_models::{Jepa, ModelError};
+
+use crate::args::{ModelArgs, Shared};
+use crate::exit::{CliError, say_on_stderr};
+
+/// Opens and checks the file; its warnings go to stderr.
+pub(crate) fn open_bundle(path: &Path, no_mmap: bool, shared: &Shared) -> Result<Bundle, CliError> {
+    let access = if no_mmap { Access::Read } else { Access::Map };
+    let bundle = Bundle::open_with(path, access).map_err(|error| model_error(path, error))?;
+    if !shared.quiet {
+        for warning in bundle.warnings() {
+            say_on_stderr(&format!("warning: model {}: {warning}", path.display()));
+        }
+    }
+    Ok(bundle)
+}
+
+/// Opens the file and loads it onto `device`.
+pub(crate) fn load<B: Backend>(args: &ModelArgs, device: &B::Device, shared: &Shared) -> Result<Jepa<B>, CliError> {
+    let bundle = open_bundle(&args.model, args.no_mmap, shared)?;
+    Jepa::from_bundle(&bundle, device).map_err(|error| model_error(&args.model, error))
+}
+
+/// An error of the model at `path`.
+pub(crate) fn model_error(path: &Path, source: impl Into<ModelError>) -> CliError {
+    CliError::Model { path: path.to_owned(), source: source.into() }
+}

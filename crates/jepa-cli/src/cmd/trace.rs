@@ -1,0 +1,88 @@
+use std::collections::BTreeMap;
+
+use burn::prelude::*;
+use globset::{Glob, GlobMatcher};
+use jepa_models::{EncodeOptions, Pixels, Trace};
+
+use super::embed::read_pixels;
+use super::model::{load, model_error};
+use super::stream::{self, Ready};
+use crate::args::{Shared, TraceArgs};
+use crate::backend::{Task, run_on};
+use crate::exit::{CliError, say_on_stderr};
+use crate::inputs;
+use crate::output::{Format, write_safetensors};
+use crate::report;
+
+pub(crate) fn run(args: TraceArgs, shared: &Shared) -> Result<(), CliError> {
+    Format::of(&args.output, &[Format::Safetensors])?;
+    let filter = args
+        .filter
+        .as_deref()
+        .map(|pattern| Glob::new(pattern).map_err(|error| CliError::usage(format!("--filter: {error}"))))
+        .transpose()?
+        .map(|glob| glob.compile_matcher());
+    run_on(TraceTask { args: &args, shared, filter }, shared)
+}
+
+struct TraceTask<'a> {
+    args: &'a TraceArgs,
+    shared: &'a Shared,
+    filter: Option<GlobMatcher>,
+}
+
+impl Task for TraceTask<'_> {
+    type Output = ();
+
+    fn run<B: Backend>(self, device: B::Device) -> Result<(), CliError> {
+        let Self { args, shared, filter } = self;
+        let refuse = |error| model_error(&args.model.model, error);
+        let model = load::<B>(&args.model, &device, shared)?;
+        let (name, pixels) = match &args.input.input_tensor {
+            Some(path) => {
+                let (values, shape) = read_pixels(path)?;
+                let pixels = Tensor::<B, 5>::from_data(TensorData::new(values, shape), &device);
+                (path.display().to_string(), Pixels::from_normalised_clips(pixels))
+            }
+            None => {
+                let mut preprocess = model.preprocess().clone();
+                if let Some(size) = args.input.size {
+                    preprocess = preprocess.with_size(size.height, size.width).map_err(refuse)?;
+                }
+                let inputs = inputs::expand(&args.input.inputs, preprocess.takes_clips());
+                let [input] = &inputs[..] else {
+                    return Err(CliError::usage(format!("trace looks into one input, {} were given", inputs.len())));
+                };
+                let prepared = input
+                    .prepare(&preprocess, args.input.frames.map(usize::from))
+                    .map_err(|error| CliError::input(input.name.clone(), error))?;
+                let ready = [Ready { name: input.name.clone(), prepared }];
+                let pixels = stream::pixels(&ready, &preprocess, &device).map_err(|error| CliError::input(input.name.clone(), error))?;
+                (input.name.clone(), pixels)
+            }
+        };
+
+        let mut seen = BTreeMap::new();
+        let mut sink = |name: &str, x: &Tensor<B, 3>| {
+            if filter.as_ref().is_none_or(|filter| filter.is_match(name)) {
+                seen.insert(name.to_owned(), (x.dims().to_vec(), x.to_data().iter::<f32>().collect::<Vec<f32>>()));
+            }
+        };
+        model
+            .encoder()
+            .encode_with(pixels, EncodeOptions::default(), &mut Trace::to(&mut sink))
+            .map_err(|error| CliError::input(name, error))?;
+        if seen.is_empty() {
+            let pattern = args.filter.as_deref().unwrap_or("*");
+            return Err(CliError::usage(format!("--filter {pattern}: no tensor has such a name; without it all are written")));
+        }
+        write_safetensors(&args.output, &seen)?;
+        if shared.json {
+            let shapes: BTreeMap<_, _> = seen.iter().map(|(name, (shape, _))| (name, shape)).collect();
+            report::print_json(&shapes)?;
+        } else if !shared.quiet {
+            say_on_stderr(&format!("{} tensors written to {}", seen.len(), args.output.display()));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,137 @@
+//! How the program ends: 0 all good; 1 an input failed or a comparison missed its bar; 2 wrong usage; 3 the model, the device or the output
+//! is at fault.
+
+use std::error::Error;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use jepa_models::ModelError;
+
+/// Everything that ends a command early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CliError {
+    // 1: inputs and comparisons.
+    /// Some inputs failed; each has been reported, the others were written.
+    #[error("{failed} of {total} inputs failed")]
+    InputsFailed {
+        /// How many.
+        failed: usize,
+        /// Of how many.
+        total: usize,
+    },
+    /// One input that the command cannot do without.
+    #[error("{path}")]
+    Input {
+        /// Its name.
+        path: String,
+        /// What is wrong with it.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A comparison missed its bar; the report has been printed.
+    #[error("{what}")]
+    Missed {
+        /// What was missed.
+        what: String,
+    },
+
+    // 2: usage.
+    /// Arguments that parse but do not make sense.
+    #[error("{what}")]
+    Usage {
+        /// What is wrong and what to write.
+        what: String,
+    },
+    /// A backend that this binary was built without.
+    #[error("backend {name} is not in this binary, which has {compiled}; build it with `cargo build --release -p jepa-cli --features {name}`")]
+    BackendNotCompiled {
+        /// The backend asked for.
+        name: &'static str,
+        /// Backends that are there.
+        compiled: String,
+    },
+
+    // 3: the model, the device, the output.
+    /// The model file is missing, bad, or cannot do what was asked.
+    #[error("model {}", path.display())]
+    Model {
+        /// The model file.
+        path: PathBuf,
+        /// What is wrong.
+        source: ModelError,
+    },
+    /// The output cannot be written.
+    #[error("output {}", path.display())]
+    Output {
+        /// The output file.
+        path: PathBuf,
+        /// What is wrong.
+        source: Box<dyn Error + Send + Sync>,
+    },
+
+    /// The reader of stdout went away: not an error.
+    #[error("stdout was closed")]
+    BrokenPipe,
+}
+
+impl CliError {
+    /// Wrong usage, in one sentence.
+    pub fn usage(what: impl Into<String>) -> Self {
+        Self::Usage { what: what.into() }
+    }
+
+    /// A fault of the input `path`.
+    pub fn input(path: impl Into<String>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Input { path: path.into(), source: source.into() }
+    }
+
+    /// A fault of the output `path`.
+    pub fn output(path: impl Into<PathBuf>, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self::Output { path: path.into(), source: source.into() }
+    }
+
+    /// The code that scripts see.
+    pub fn code(&self) -> u8 {
+        match self {
+            Self::BrokenPipe => 0,
+            Self::InputsFailed { .. } | Self::Input { .. } | Self::Missed { .. } => 1,
+            Self::Usage { .. } | Self::BackendNotCompiled { .. } => 2,
+            Self::Model { source: ModelError::Size { .. } | ModelError::Layer { .. } | ModelError::LayerWord { .. }, .. } => 2,
+            Self::Model { .. } | Self::Output { .. } => 3,
+        }
+    }
+
+    /// Says on stderr what happened and gives the code.
+    pub fn report(&self) -> ExitCode {
+        if !matches!(self, Self::BrokenPipe) {
+            say_on_stderr(&format!("error: {}", one_line(self)));
+        }
+        ExitCode::from(self.code())
+    }
+}
+
+/// An error and its causes, joined by colons.
+pub fn one_line(error: &dyn Error) -> String {
+    let mut line = error.to_string();
+    let mut cause = error.source();
+    while let Some(next) = cause {
+        let text = next.to_string();
+        if !line.ends_with(&text) {
+            line = format!("{line}: {text}");
+        }
+        cause = next.source();
+    }
+    line
+}
+
+/// A line on stderr; a stderr that nobody reads is no reason to stop.
+pub fn say_on_stderr(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// What clap found: help and version go to stdout and are no error.
+pub fn from_clap(error: &clap::Error) -> ExitCode {
+    let _ = error.print();
+    ExitCode::from(if error.use_stderr() { 2 } else { 0 })
+}

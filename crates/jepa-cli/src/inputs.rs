@@ -1,0 +1,216 @@
+//! Inputs: which pictures and clips were named, and how they become a model's pixels.
+
+use std::cmp::Ordering;
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use jepa_models::{ModelError, Preprocess};
+use jepa_pixels::{Limits, Rgb8, decode_file};
+
+use crate::arrays::{Array, Values};
+
+type InputError = Box<dyn Error + Send + Sync>;
+
+/// Files in a folder that are taken for pictures; the format itself is found by content.
+const PICTURE_EXTENSIONS: [&str; 9] = ["bmp", "gif", "jpe", "jpeg", "jpg", "png", "tif", "tiff", "webp"];
+
+/// How deep folders of folders are searched.
+const MAX_FOLDER_DEPTH: usize = 32;
+
+/// One row of the output: a picture or a clip.
+#[derive(Clone, Debug)]
+pub(crate) struct Input {
+    /// Its name in the index, as it was found.
+    pub(crate) name: String,
+    source: Source,
+}
+
+#[derive(Clone, Debug)]
+enum Source {
+    Picture(PathBuf),
+    /// Frames in their order.
+    FrameFolder(Vec<PathBuf>),
+    /// A `.npy` file of frames.
+    FrameArray(PathBuf),
+    /// Something that could not even be listed.
+    Broken(String),
+}
+
+/// The pixels of one input after resize and crop, and what is worth saying about it.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) frames: Vec<Rgb8>,
+    pub(crate) notes: Vec<String>,
+}
+
+/// What the paths on the command line name, in their order.
+///
+/// A folder is all its pictures for a model of pictures. For a model of clips a folder that holds pictures is one clip, and a folder of folders
+/// is one clip each.
+pub(crate) fn expand(paths: &[PathBuf], takes_clips: bool) -> Vec<Input> {
+    let mut inputs = Vec::new();
+    for path in paths {
+        let before = inputs.len();
+        if path.is_dir() {
+            expand_folder(path, takes_clips, 0, &mut inputs);
+            if inputs.len() == before {
+                inputs.push(Input::broken(path, "the folder holds no picture"));
+            }
+        } else {
+            inputs.push(Input::file(path));
+        }
+    }
+    inputs
+}
+
+fn expand_folder(folder: &Path, takes_clips: bool, depth: usize, inputs: &mut Vec<Input>) {
+    let entries = match fs::read_dir(folder).and_then(|entries| entries.collect::<Result<Vec<_>, _>>()) {
+        Ok(entries) => entries,
+        Err(error) => return inputs.push(Input::broken(folder, &error.to_string())),
+    };
+    let mut paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).filter(|path| !is_hidden(path)).collect();
+    paths.sort_by(|a, b| natural_order(&a.to_string_lossy(), &b.to_string_lossy()));
+    let (folders, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.is_dir() && !path.is_symlink());
+    let (pictures, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|path| has_extension(path, &PICTURE_EXTENSIONS));
+    if takes_clips && !pictures.is_empty() {
+        inputs.push(Input { name: folder.display().to_string(), source: Source::FrameFolder(pictures) });
+    } else {
+        inputs.extend(pictures.iter().map(|path| Input::file(path)));
+    }
+    inputs.extend(others.iter().filter(|path| has_extension(path, &["npy"])).map(|path| Input::file(path)));
+    if depth == MAX_FOLDER_DEPTH && !folders.is_empty() {
+        return inputs.push(Input::broken(folder, "folders are nested too deep"));
+    }
+    for folder in folders {
+        expand_folder(&folder, takes_clips, depth + 1, inputs);
+    }
+}
+
+impl Input {
+    fn file(path: &Path) -> Self {
+        let owned = path.to_owned();
+        let source = if has_extension(path, &["npy"]) { Source::FrameArray(owned) } else { Source::Picture(owned) };
+        Self { name: path.display().to_string(), source }
+    }
+
+    fn broken(path: &Path, why: &str) -> Self {
+        Self { name: path.display().to_string(), source: Source::Broken(why.to_owned()) }
+    }
+
+    /// Decodes, resizes and crops. Of a clip only the frames that are used are decoded, at most `most_frames` of them, evenly spaced.
+    pub(crate) fn prepare(&self, preprocess: &Preprocess, most_frames: Option<usize>) -> Result<Prepared, InputError> {
+        let most_frames = most_frames.unwrap_or(preprocess.clip_frames()).max(1);
+        let mut notes = Vec::new();
+        let frames = match &self.source {
+            Source::Broken(why) => return Err(why.clone().into()),
+            Source::Picture(path) => {
+                let frame = preprocess.frame_u8(&decode(path, &mut notes)?)?;
+                let repeats = preprocess.still_frames().min(most_frames.max(preprocess.tubelet_size()));
+                if repeats > 1 {
+                    notes.push(format!("a still picture, repeated to {repeats} frames"));
+                }
+                vec![frame; repeats]
+            }
+            Source::FrameFolder(paths) => {
+                let mut frames = Vec::new();
+                for i in spaced(paths.len(), most_frames) {
+                    let frame = decode(&paths[i], &mut notes).map_err(|error| format!("{}: {error}", paths[i].display()))?;
+                    frames.push(preprocess.frame_u8(&frame)?);
+                }
+                notes.extend(sampling_note(paths.len(), frames.len()));
+                frames
+            }
+            Source::FrameArray(path) => {
+                let all = frames_of(Array::read_npy(path)?)?;
+                if all.len() > 1 && !preprocess.takes_clips() {
+                    return Err(ModelError::ClipForImageModel { frames: all.len(), family: preprocess.family() }.into());
+                }
+                let frames = spaced(all.len(), most_frames).map(|i| preprocess.frame_u8(&all[i])).collect::<Result<Vec<_>, _>>()?;
+                notes.extend(sampling_note(all.len(), frames.len()));
+                frames
+            }
+        };
+        Ok(Prepared { frames, notes })
+    }
+}
+
+fn decode(path: &Path, notes: &mut Vec<String>) -> Result<Rgb8, InputError> {
+    let decoded = decode_file(path, &Limits::default())?;
+    notes.extend(decoded.notes.iter().map(ToString::to_string));
+    Ok(decoded.image)
+}
+
+/// Frames of a u8 array `[frames, height, width, 3]` or `[height, width, 3]`.
+fn frames_of(array: Array) -> Result<Vec<Rgb8>, InputError> {
+    let wanted = "wanted u8 frames of [frames, height, width, 3] or [height, width, 3]";
+    let Values::U8(values) = array.values else {
+        return Err(format!("the array holds {}, {wanted}", array.values.type_name()).into());
+    };
+    let (height, width) = match array.shape[..] {
+        [_, height, width, 3] | [height, width, 3] if height > 0 && width > 0 => (height, width),
+        _ => return Err(format!("the array has shape {:?}, {wanted}", array.shape).into()),
+    };
+    if values.is_empty() {
+        return Err("the array holds no frame".into());
+    }
+    values.chunks_exact(height * width * 3).map(|frame| Ok(Rgb8::new(width, height, frame.to_vec())?)).collect()
+}
+
+/// Indices of at most `most` of `total` frames, evenly spaced from the first.
+fn spaced(total: usize, most: usize) -> impl Iterator<Item = usize> {
+    let n = total.min(most);
+    (0..n).map(move |i| i * total / n)
+}
+
+fn sampling_note(total: usize, taken: usize) -> Option<String> {
+    (taken < total).then(|| format!("{taken} of {total} frames taken, evenly spaced"))
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'))
+}
+
+fn has_extension(path: &Path, extensions: &[&str]) -> bool {
+    path.extension().is_some_and(|found| extensions.iter().any(|wanted| found.eq_ignore_ascii_case(wanted)))
+}
+
+/// Order in which `frame2` comes before `frame10`.
+fn natural_order(a: &str, b: &str) -> Ordering {
+    let (mut a, mut b) = (a, b);
+    loop {
+        let digits = |s: &str| s.len() - s.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let (da, db) = (digits(a), digits(b));
+        if da > 0 && db > 0 {
+            let (na, nb) = (a[..da].trim_start_matches('0'), b[..db].trim_start_matches('0'));
+            match na.len().cmp(&nb.len()).then_with(|| na.cmp(nb)) {
+                Ordering::Equal => (a, b) = (&a[da..], &b[db..]),
+                unequal => return unequal,
+            }
+        } else {
+            let (mut ca, mut cb) = (a.chars(), b.chars());
+            match (ca.next(), cb.next()) {
+                (Some(x), Some(y)) if x == y => (a, b) = (ca.as_str(), cb.as_str()),
+                (x, y) => return x.cmp(&y),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_sort_by_number() {
+        let mut names = ["f10.png", "f9.png", "f010.png", "f1.png", "e.png", "f1b.png"];
+        names.sort_by(|a, b| natural_order(a, b));
+        assert_eq!(names, ["e.png", "f1.png", "f1b.png", "f9.png", "f10.png", "f010.png"]);
+    }
+
+    #[test]
+    fn spaced_frames_start_at_the_first_and_never_repeat() {
+        assert_eq!(spaced(10, 4).collect::<Vec<_>>(), [0, 2, 5, 7]);
+        assert_eq!(spaced(3, 8).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+}

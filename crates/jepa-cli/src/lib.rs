@@ -1,0 +1,53 @@
+//! The command line of the JEPA vision models: arguments, files, progress and exit codes. No arithmetic lives here.
+//!
+//! Data goes to stdout or `-o`, everything else to stderr. Exit codes are in [`exit`].
+
+mod args;
+mod arrays;
+mod backend;
+mod cmd;
+pub mod exit;
+mod inputs;
+mod interrupt;
+mod output;
+pub mod parity;
+mod progress;
+mod report;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use exit::CliError;
+
+/// Runs the program with `args` (the first is its name) and says how it ended.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => return exit::from_clap(&error),
+    };
+    interrupt::clean_up_on_ctrl_c();
+    match dispatch(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(),
+    }
+}
+
+fn dispatch(cli: Cli) -> Result<(), CliError> {
+    let shared = cli.shared;
+    if let Some(threads) = shared.threads {
+        backend::limit_threads(threads.get())?;
+    }
+    match cli.command {
+        Command::Info(args) => cmd::info::run(&args, &shared),
+        Command::Devices => cmd::devices::run(&shared),
+        Command::Embed(args) => cmd::embed::run(args, &shared),
+        Command::Preprocess(args) => cmd::preprocess::run(&args, &shared),
+        Command::Verify(args) => cmd::verify::run(args, &shared),
+        Command::Compare(args) => cmd::compare::run(&args, &shared),
+        Command::Trace(args) => cmd::trace::run(args, &shared),
+        Command::Completions { shell } => cmd::completions::run(shell),
+    }
+}

@@ -1,0 +1,91 @@
+//! Files that go out: complete or not at all.
+//!
+//! Everything is written to a temporary file beside the target, which takes the target's name when it is complete.
+
+mod format;
+mod rows;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use safetensors::tensor::TensorView;
+use safetensors::Dtype;
+use tempfile::NamedTempFile;
+
+use crate::exit::CliError;
+use crate::interrupt::Unfinished;
+
+pub(crate) use format::{Element, Format};
+pub(crate) use rows::RowWriter;
+
+/// A file that is being written.
+#[derive(Debug)]
+pub(crate) struct PartialFile {
+    target: PathBuf,
+    writer: BufWriter<NamedTempFile>,
+    _unfinished: Unfinished,
+}
+
+impl PartialFile {
+    /// Opens the temporary file, so that a target that cannot be written is known before any work is done.
+    pub(crate) fn create(target: &Path) -> Result<Self, CliError> {
+        if target.is_dir() {
+            return Err(CliError::output(target, "this is a folder; name a file"));
+        }
+        let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut builder = tempfile::Builder::new();
+        builder.prefix(".jepa-").suffix(".part");
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            builder.permissions(std::fs::Permissions::from_mode(0o666));
+        }
+        let file = builder.tempfile_in(folder).map_err(|error| CliError::output(target, error))?;
+        let unfinished = Unfinished::new(file.path());
+        Ok(Self { target: target.to_owned(), writer: BufWriter::with_capacity(1 << 20, file), _unfinished: unfinished })
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), CliError> {
+        self.writer.write_all(bytes).map_err(|error| CliError::output(&self.target, error))
+    }
+
+    /// Lets `patch` change what has been written, then gives the file its name.
+    pub(crate) fn finish_after(self, patch: impl FnOnce(&mut File) -> std::io::Result<()>) -> Result<(), CliError> {
+        let Self { target, writer, _unfinished } = self;
+        let fail = |error: std::io::Error| CliError::output(&target, error);
+        let mut file = writer.into_inner().map_err(|error| fail(error.into_error()))?;
+        patch(file.as_file_mut()).map_err(fail)?;
+        file.as_file().sync_all().map_err(fail)?;
+        file.persist(&target).map_err(|error| fail(error.error))?;
+        Ok(())
+    }
+
+    /// Gives the file its name.
+    pub(crate) fn finish(self) -> Result<(), CliError> {
+        self.finish_after(|_| Ok(()))
+    }
+}
+
+/// Named f32 tensors as a `.safetensors` file.
+pub(crate) fn write_safetensors(target: &Path, tensors: &BTreeMap<String, (Vec<usize>, Vec<f32>)>) -> Result<(), CliError> {
+    let bytes: Vec<(&String, &Vec<usize>, Vec<u8>)> = tensors
+        .iter()
+        .map(|(name, (shape, values))| (name, shape, values.iter().flat_map(|v| v.to_le_bytes()).collect()))
+        .collect();
+    let views = bytes.iter().map(|(name, shape, data)| {
+        (*name, TensorView::new(Dtype::F32, (*shape).clone(), data).expect("shape and values were made together"))
+    });
+    let serialized = safetensors::serialize(views, None).map_err(|error| CliError::output(target, error))?;
+    let mut file = PartialFile::create(target)?;
+    file.write(&serialized)?;
+    file.finish()
+}
+
+/// The name beside `target` with `suffix` appended.
+pub(crate) fn beside(target: &Path, suffix: &str) -> PathBuf {
+    let mut name = target.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

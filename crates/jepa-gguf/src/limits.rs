@@ -1,0 +1,43 @@
+//! Every cap this crate puts on what a file may claim, with its reason.
+//!
+//! Most claims need no cap of their own, because the reader compares them with the bytes that are left in the file. The caps here bound what
+//! cannot be compared with bytes: recursion, index arithmetic, and sizes that a graph would allocate by.
+
+/// Longest key in bytes; the GGUF specification's own limit.
+pub const MAX_KEY_BYTES: u64 = 65_535;
+
+/// Longest tensor name in bytes. ggml stops at 63; four times that leaves room without letting names dominate the header.
+pub const MAX_TENSOR_NAME_BYTES: u64 = 255;
+
+/// Deepest nesting of arrays in metadata. No known file nests at all; four levels keep the recursive reader's stack small and constant.
+pub const MAX_ARRAY_DEPTH: u32 = 4;
+
+/// Most dimensions of a tensor; ggml's `GGML_MAX_DIMS`.
+pub const MAX_DIMS: u32 = 4;
+
+/// Largest `general.alignment`: a memory page of the largest kind in use (1 GiB). More could only be a damaged number.
+pub const MAX_ALIGNMENT: u64 = 1 << 30;
+
+/// Largest width of a token, an MLP or an output. The largest published model is 6144 wide; this keeps every product of two widths below 2^40.
+pub const MAX_WIDTH: u64 = 1 << 20;
+
+/// Most blocks in one stack, so that walking the expected tensors of a damaged count ends quickly. The largest published model has 48.
+pub const MAX_LAYERS: u64 = 1024;
+
+/// Most attention heads.
+pub const MAX_HEADS: u64 = 1 << 12;
+
+/// Longest side of a picture in pixels; a patch is never longer.
+pub const MAX_SIDE: u64 = 1 << 14;
+
+/// Most frames of a training clip, of one token, or of a predictor's window.
+pub const MAX_FRAMES: u64 = 1 << 14;
+
+/// Most colour channels; with the caps on sides and frames a patch row stays below 2^48 values.
+pub const MAX_CHANNELS: u64 = 64;
+
+/// Most rows in a table of special tokens (registers, mask tokens).
+pub const MAX_SPECIAL_TOKENS: u64 = 1 << 12;
+
+/// Most classes of a head.
+pub const MAX_CLASSES: u64 = 1 << 20;

@@ -1,0 +1,109 @@
+//! What can go wrong in a model, grouped by whose fault it is.
+
+use jepa_gguf::GgufError;
+use jepa_gguf::schema::Family;
+
+/// An error of this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    // The file.
+    /// The bundle could not be read.
+    #[error(transparent)]
+    File(#[from] GgufError),
+
+    // The caller's input.
+    /// Pixels with another number of channels than the model's.
+    #[error("pixels have {found} channels, the model takes {wanted} (jepa.enc.in_chans)")]
+    Channels {
+        /// Channels of the pixels.
+        found: usize,
+        /// Channels of the model.
+        wanted: usize,
+    },
+    /// A picture or clip that does not fill one patch.
+    #[error("input of {frames} frames at {height}×{width} pixels does not fill one patch of {patch}×{patch} (jepa.enc.patch_size)")]
+    TooSmall {
+        /// Frames of the input.
+        frames: usize,
+        /// Rows of the input.
+        height: usize,
+        /// Columns of the input.
+        width: usize,
+        /// Side of a patch.
+        patch: usize,
+    },
+    /// A clip for a model that takes pictures only.
+    #[error("input has {frames} frames, a model of family {family} takes one picture at a time")]
+    ClipForImageModel {
+        /// Frames of the input.
+        frames: usize,
+        /// Family of the model.
+        family: Family,
+    },
+    /// No frame, or frames of different sizes in one clip.
+    #[error("frames of a clip: {what}")]
+    Frames {
+        /// What is wrong with them.
+        what: String,
+    },
+    /// Token ids that do not fit.
+    #[error("token ids: {what}")]
+    TokenIds {
+        /// What is wrong with them.
+        what: String,
+    },
+    /// A layer that the encoder does not have.
+    #[error("layer {found}: the encoder has layers 0 to {last}; `last` and `last4` count from the end")]
+    Layer {
+        /// What was asked for.
+        found: String,
+        /// Last layer of the encoder.
+        last: usize,
+    },
+    /// A word that names no layer.
+    #[error("layers: `{found}` is neither a number, `last`, nor `lastN`; write for instance 3,7,last")]
+    LayerWord {
+        /// What was written.
+        found: String,
+    },
+    /// A pooling that the model has no row for.
+    #[error("pooling {wanted}: a model of family {family} has {missing}; it can do {available}")]
+    Pool {
+        /// What was asked for.
+        wanted: &'static str,
+        /// Family of the model.
+        family: Family,
+        /// What it lacks.
+        missing: &'static str,
+        /// What it offers.
+        available: &'static str,
+    },
+    /// A size whose sides are not multiples of the patch.
+    #[error("size {height}×{width} is no multiple of the patch size {patch}; nearest sizes are {down} and {up}")]
+    Size {
+        /// Rows asked for.
+        height: usize,
+        /// Columns asked for.
+        width: usize,
+        /// Side of a patch.
+        patch: usize,
+        /// Largest fitting size below, as `HxW`.
+        down: String,
+        /// Smallest fitting size above, as `HxW`.
+        up: String,
+    },
+    /// A picture that cannot be brought into the model's form.
+    #[error(transparent)]
+    Pixels(#[from] jepa_pixels::PixelError),
+
+    // The file is fine, this build cannot use it.
+    /// A module whose parts do not fit its configuration.
+    #[error("encoder of family {family} has no {part}, its graph needs it")]
+    MissingPart {
+        /// Family of the model.
+        family: Family,
+        /// The schema's name of the part.
+        part: &'static str,
+    },
+}

@@ -1,0 +1,39 @@
+//! The JEPA vision models as Burn modules, written once, generic over the backend.
+//!
+//! A [`Jepa`] is one GGUF file: an encoder, and what it takes to bring pictures and clips into the form it was trained on.
+//!
+//! ```no_run
+//! use burn_flex::Flex; // any Burn backend
+//! use jepa_models::{Jepa, Pool};
+//! use jepa_pixels::Rgb8;
+//!
+//! let device = Default::default();
+//! let model = Jepa::<Flex>::open("vjepa2.gguf", &device)?;
+//! let frames = vec![Rgb8::new(640, 480, vec![128; 640 * 480 * 3])?; 16];
+//! let clip = model.preprocess().clip(&frames, &device)?; // normalised pixels, a type of its own
+//! let out = model.encode(clip)?; // tokens [batch, tokens, dim]
+//! let vector = out.pooled(Pool::Auto)?; // [batch, dim]
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Modules are ordinary Burn modules with configs and `init`, usable without any file ([`EncoderConfig`]). Their fields are named after the
+//! GGUF schema, so a parameter's path is its tensor's name.
+
+mod agreement;
+mod bundle;
+mod encoder;
+mod error;
+pub mod families;
+mod features;
+pub mod nn;
+mod preprocess;
+mod trace;
+
+pub use agreement::{Agreement, Bar};
+pub use bundle::Jepa;
+pub use encoder::{EncodeOptions, Encoder, EncoderConfig, Projector};
+pub use error::ModelError;
+pub use features::{Encoded, LayerSelection, Pool};
+pub use nn::{Grid, Pixels, TokenIds};
+pub use preprocess::{Preprocess, StillImage};
+pub use trace::Trace;

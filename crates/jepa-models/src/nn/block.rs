@@ -1,0 +1,181 @@
+use burn::module::Param;
+use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
+use burn::prelude::*;
+use jepa_gguf::schema::{Activation, EncoderHparams};
+
+use super::{Act, Rope, Visibility, attention};
+use crate::trace::Trace;
+
+/// What a [`Block`] is made of.
+#[derive(Clone, Debug)]
+pub struct BlockConfig {
+    /// Width of a token.
+    pub embed_dim: usize,
+    /// Attention heads.
+    pub n_head: usize,
+    /// Width of a head.
+    pub head_dim: usize,
+    /// Hidden width of the MLP.
+    pub ffn_dim: usize,
+    /// Epsilon of both norms.
+    pub ln_eps: f64,
+    /// Activation of the MLP.
+    pub act: Activation,
+    /// One `attn_qkv`, or `attn_q`, `attn_k` and `attn_v`.
+    pub qkv_fused: bool,
+    /// Layer scale behind attention and MLP.
+    pub layer_scale: bool,
+}
+
+impl From<&EncoderHparams> for BlockConfig {
+    fn from(h: &EncoderHparams) -> Self {
+        Self {
+            embed_dim: h.embed_dim,
+            n_head: h.n_head,
+            head_dim: h.embed_dim / h.n_head,
+            ffn_dim: h.ffn_dim,
+            ln_eps: h.ln_eps,
+            act: h.act,
+            qkv_fused: h.qkv_fused,
+            layer_scale: h.layer_scale,
+        }
+    }
+}
+
+impl BlockConfig {
+    /// A block with Burn's default initialisation; layer scale starts at 1.
+    pub fn init<B: Backend>(&self, device: &B::Device) -> Block<B> {
+        let inner = self.n_head * self.head_dim;
+        let linear = |d_in, d_out| LinearConfig::new(d_in, d_out).init(device);
+        let norm = || LayerNormConfig::new(self.embed_dim).with_epsilon(self.ln_eps).init(device);
+        let fused = |yes: bool, width| (self.qkv_fused == yes).then(|| linear(self.embed_dim, width));
+        let scale = || self.layer_scale.then(|| Param::from_tensor(Tensor::ones([self.embed_dim], device)));
+        Block {
+            ln1: norm(),
+            attn_qkv: fused(true, 3 * inner),
+            attn_q: fused(false, inner),
+            attn_k: fused(false, inner),
+            attn_v: fused(false, inner),
+            attn_out: linear(inner, self.embed_dim),
+            ls1: scale(),
+            ln2: norm(),
+            ffn_up: linear(self.embed_dim, self.ffn_dim),
+            ffn_down: linear(self.ffn_dim, self.embed_dim),
+            ls2: scale(),
+            act: Act::new(self.act),
+            n_head: self.n_head,
+        }
+    }
+}
+
+/// The pre-norm transformer block that every family is built from.
+///
+/// `x += ls1 ∘ attn_out(attention(ln1(x)))`, then `x += ls2 ∘ ffn_down(act(ffn_up(ln2(x))))`.
+#[derive(Module, Debug)]
+pub struct Block<B: Backend> {
+    /// Norm before the attention.
+    pub ln1: LayerNorm<B>,
+    /// Queries, keys and values in one projection.
+    pub attn_qkv: Option<Linear<B>>,
+    /// Queries, when the three are separate.
+    pub attn_q: Option<Linear<B>>,
+    /// Keys, when the three are separate.
+    pub attn_k: Option<Linear<B>>,
+    /// Values, when the three are separate.
+    pub attn_v: Option<Linear<B>>,
+    /// Projection of the joined heads.
+    pub attn_out: Linear<B>,
+    /// Layer scale of the attention.
+    pub ls1: Option<Param<Tensor<B, 1>>>,
+    /// Norm before the MLP.
+    pub ln2: LayerNorm<B>,
+    /// First layer of the MLP.
+    pub ffn_up: Linear<B>,
+    /// Second layer of the MLP.
+    pub ffn_down: Linear<B>,
+    /// Layer scale of the MLP.
+    pub ls2: Option<Param<Tensor<B, 1>>>,
+    act: Act,
+    n_head: usize,
+}
+
+impl<B: Backend> Block<B> {
+    /// One block.
+    ///
+    /// **Shapes** `[batch, tokens, embed_dim]` → the same. `rope` turns queries and keys; `trace` sees every part under its name below `at`.
+    pub fn forward(
+        &self,
+        x: Tensor<B, 3>,
+        rope: Option<&Rope<B>>,
+        visibility: &Visibility,
+        trace: &mut Trace<'_, B>,
+        at: &str,
+    ) -> Tensor<B, 3> {
+        let h = self.ln1.forward(x.clone());
+        trace.see(&h, || format!("{at}.ln1"));
+        let h = self.attention(h, rope, visibility, trace, at);
+        let x = x + scaled(h, &self.ls1);
+
+        let h = self.ln2.forward(x.clone());
+        trace.see(&h, || format!("{at}.ln2"));
+        let h = self.ffn_up.forward(h); //                                      [b, n, ffn_dim]
+        trace.see(&h, || format!("{at}.ffn_up"));
+        let h = self.ffn_down.forward(self.act.forward(h)); //                  [b, n, dim]
+        trace.see(&h, || format!("{at}.ffn_down"));
+        let x = x + scaled(h, &self.ls2);
+        trace.see(&x, || at.to_owned());
+        x
+    }
+
+    fn attention(
+        &self,
+        x: Tensor<B, 3>,
+        rope: Option<&Rope<B>>,
+        visibility: &Visibility,
+        trace: &mut Trace<'_, B>,
+        at: &str,
+    ) -> Tensor<B, 3> {
+        let [b, n, _] = x.dims();
+        let [q, k, v] = self.qkv(x, trace, at); //                              3 × [b, n, heads·hd]
+        let heads = |x: Tensor<B, 3>| {
+            let head_dim = x.dims()[2] / self.n_head;
+            x.reshape([b, n, self.n_head, head_dim]).swap_dims(1, 2) //         [b, heads, n, hd]
+        };
+        let turned = |x| match rope {
+            Some(rope) => rope.turn(heads(x)),
+            None => heads(x),
+        };
+        let h = attention(turned(q), turned(k), heads(v), visibility);
+        let h = h.swap_dims(1, 2).flatten(2, 3); //                             [b, n, heads·hd]
+        trace.see(&h, || format!("{at}.attn"));
+        let h = self.attn_out.forward(h); //                                    [b, n, dim]
+        trace.see(&h, || format!("{at}.attn_out"));
+        h
+    }
+
+    fn qkv(&self, x: Tensor<B, 3>, trace: &mut Trace<'_, B>, at: &str) -> [Tensor<B, 3>; 3] {
+        match (&self.attn_qkv, &self.attn_q, &self.attn_k, &self.attn_v) {
+            (Some(qkv), ..) => {
+                let qkv = qkv.forward(x); //                                    [b, n, 3·heads·hd]
+                trace.see(&qkv, || format!("{at}.attn_qkv"));
+                let inner = qkv.dims()[2] / 3;
+                [0, 1, 2].map(|part| qkv.clone().narrow(2, part * inner, inner))
+            }
+            (None, Some(q), Some(k), Some(v)) => {
+                let parts = [q.forward(x.clone()), k.forward(x.clone()), v.forward(x)];
+                for (part, name) in parts.iter().zip(["attn_q", "attn_k", "attn_v"]) {
+                    trace.see(part, || format!("{at}.{name}"));
+                }
+                parts
+            }
+            _ => unreachable!("BlockConfig::init makes either attn_qkv or all three of attn_q, attn_k and attn_v"),
+        }
+    }
+}
+
+fn scaled<B: Backend>(x: Tensor<B, 3>, scale: &Option<Param<Tensor<B, 1>>>) -> Tensor<B, 3> {
+    match scale {
+        Some(scale) => x * scale.val().unsqueeze(),
+        None => x,
+    }
+}

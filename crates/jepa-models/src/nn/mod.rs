@@ -1,0 +1,20 @@
+//! The vocabulary that the families share: what a ViT is made of, with the shape on every line that changes one.
+//!
+//! A part lives here when two families use it or when it is a paper's named part. Fields are named after the schema, so the path of a
+//! parameter inside a module is its name in the file.
+
+mod activation;
+mod attention;
+mod block;
+mod gather;
+mod patch_embed;
+mod pos_table;
+mod rope3d;
+
+pub use activation::Act;
+pub use attention::{SCORES_PER_BLOCK, Visibility, attention};
+pub use block::{Block, BlockConfig};
+pub use gather::TokenIds;
+pub use patch_embed::{Grid, Pixels, tubelets};
+pub use pos_table::{AxisWeights, resize_table_2d, resize_table_3d};
+pub use rope3d::{Rope, RopeAngles, TokenPosition};

@@ -1,0 +1,142 @@
+//! The inverse cosine transform, in the integers that libjpeg calls "islow".
+//!
+//! It is the 12-multiplication scheme of Loeffler, Ligtenberg and Moschytz (ICASSP 1989) with 13-bit constants: columns
+//! first, keeping 2 extra bits, then rows. The rounding points are part of the result, so they stand where libjpeg has them.
+
+use std::num::Wrapping;
+
+/// Constants are scaled by 2^13.
+const CONSTANT_BITS: usize = 13;
+/// Extra bits between the passes.
+const EXTRA_BITS: usize = 2;
+
+type Lane = Wrapping<i32>;
+/// Eight columns (or, after the transposition, rows) at once.
+type Lanes = [Lane; 8];
+
+/// Samples of one block, `[8, 8]` row-major, from its coefficients in row-major order.
+///
+/// Products wrap at 16 bits as in the SIMD code that everybody runs; no encoder makes coefficients that large.
+pub(super) fn inverse(coefficients: &[i16; 64], quantisers: &[u16; 64]) -> [u8; 64] {
+    let scaled = |i: usize| i32::from(coefficients[i].wrapping_mul(quantisers[i] as i16));
+    if coefficients[1..].iter().all(|&c| c == 0) {
+        // What both passes leave of a lone DC coefficient.
+        let flat = ((scaled(0) << EXTRA_BITS) + (1 << (EXTRA_BITS + 2))) >> (EXTRA_BITS + 3);
+        return [(flat + 128).clamp(0, 255) as u8; 64];
+    }
+    let mut block: [Lanes; 8] = std::array::from_fn(|y| std::array::from_fn(|x| Wrapping(scaled(8 * y + x))));
+    pass::<{ CONSTANT_BITS - EXTRA_BITS }>(&mut block);
+    let mut block = transposed(&block);
+    pass::<{ CONSTANT_BITS + EXTRA_BITS + 3 }>(&mut block);
+    let block = transposed(&block);
+    std::array::from_fn(|i| (block[i / 8][i % 8].0.wrapping_add(128)).clamp(0, 255) as u8)
+}
+
+fn transposed(block: &[Lanes; 8]) -> [Lanes; 8] {
+    std::array::from_fn(|y| std::array::from_fn(|x| block[x][y]))
+}
+
+fn plus(a: Lanes, b: Lanes) -> Lanes {
+    std::array::from_fn(|i| a[i] + b[i])
+}
+
+fn minus(a: Lanes, b: Lanes) -> Lanes {
+    std::array::from_fn(|i| a[i] - b[i])
+}
+
+fn times(a: Lanes, constant: i32) -> Lanes {
+    a.map(|v| v * Wrapping(constant))
+}
+
+/// One 8-point transform over the first index, for eight lanes; results are rounded and shifted down by `SHIFT`.
+/// The constants are the factors beside them, times 2^13 and rounded.
+fn pass<const SHIFT: usize>(block: &mut [Lanes; 8]) {
+    let [x0, x1, x2, x3, x4, x5, x6, x7] = *block;
+
+    // Even half: one rotation, then two butterflies.
+    let shared = times(plus(x2, x6), 4433); // 0.541196100
+    let even2 = minus(shared, times(x6, 15137)); // 1.847759065
+    let even3 = plus(shared, times(x2, 6270)); // 0.765366865
+    let even0 = times(plus(x0, x4), 1 << CONSTANT_BITS);
+    let even1 = times(minus(x0, x4), 1 << CONSTANT_BITS);
+    let even = [plus(even0, even3), plus(even1, even2), minus(even1, even2), minus(even0, even3)];
+
+    // Odd half.
+    let shared = times(plus(plus(x7, x3), plus(x5, x1)), 9633); // 1.175875602
+    let z1 = times(plus(x7, x1), -7373); // -0.899976223
+    let z2 = times(plus(x5, x3), -20995); // -2.562915447
+    let z3 = plus(times(plus(x7, x3), -16069), shared); // -1.961570560
+    let z4 = plus(times(plus(x5, x1), -3196), shared); // -0.390180644
+    let odd = [
+        plus(times(x1, 12299), plus(z1, z4)), // 1.501321110
+        plus(times(x3, 25172), plus(z2, z3)), // 3.072711026
+        plus(times(x5, 16819), plus(z2, z4)), // 2.053119869
+        plus(times(x7, 2446), plus(z1, z3)),  // 0.298631336
+    ];
+
+    let half = Wrapping(1i32 << (SHIFT - 1));
+    for i in 0..4 {
+        block[i] = plus(even[i], odd[i]).map(|v| (v + half) >> SHIFT);
+        block[7 - i] = minus(even[i], odd[i]).map(|v| (v + half) >> SHIFT);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The transform by its definition, in f64.
+    fn exact(coefficients: &[i16; 64]) -> [f64; 64] {
+        let c = |k: usize| if k == 0 { (0.5f64).sqrt() } else { 1.0 };
+        let wave = |k: usize, x: usize| ((2 * x + 1) as f64 * k as f64 * std::f64::consts::PI / 16.0).cos();
+        std::array::from_fn(|i| {
+            let (y, x) = (i / 8, i % 8);
+            let sum: f64 = (0..64)
+                .map(|j| {
+                    f64::from(coefficients[j]) * c(j / 8) * c(j % 8) * wave(j / 8, y) * wave(j % 8, x) / 4.0
+                })
+                .sum();
+            sum + 128.0
+        })
+    }
+
+    #[test]
+    fn stays_within_one_level_of_the_definition() {
+        let mut state = 1u32;
+        for _ in 0..500 {
+            let mut coefficients = [0i16; 64];
+            for (i, c) in coefficients.iter_mut().enumerate() {
+                state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let size = 400 / (1 + i as i32);
+                *c = ((state >> 8) as i32 % (2 * size + 1) - size) as i16;
+            }
+            let got = inverse(&coefficients, &[1; 64]);
+            for (got, want) in got.iter().zip(exact(&coefficients)) {
+                assert!((f64::from(*got) - want.clamp(0.0, 255.0)).abs() < 0.6, "{got} {want}");
+            }
+        }
+    }
+
+    #[test]
+    fn lone_dc_takes_no_short_cut_in_value() {
+        for dc in -1100..1100i16 {
+            let mut coefficients = [0i16; 64];
+            coefficients[0] = dc;
+            let flat = inverse(&coefficients, &[1; 64]);
+            let mut block = [[Wrapping(0i32); 8]; 8];
+            block[0][0] = Wrapping(i32::from(dc));
+            pass::<11>(&mut block);
+            let mut block = transposed(&block);
+            pass::<18>(&mut block);
+            assert!(flat.iter().zip(block.as_flattened()).all(|(a, b)| i32::from(*a) == (b.0 + 128).clamp(0, 255)));
+        }
+    }
+
+    #[test]
+    fn huge_coefficients_do_not_overflow() {
+        for extreme in [i16::MIN, i16::MAX] {
+            inverse(&[extreme; 64], &[u16::MAX; 64]);
+            inverse(&[extreme; 64], &[1; 64]);
+        }
+    }
+}

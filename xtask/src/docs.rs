@@ -1,0 +1,19 @@
+//! Pages that are generated from code.
+
+use std::fs;
+
+use crate::process::{Outcome, root};
+
+/// Writes the pages, or checks that they are fresh.
+pub(crate) fn run(check: bool) -> Outcome {
+    let pages = [("docs/schema.md", jepa_gguf::schema::schema_page())];
+    for (name, page) in pages {
+        let path = root().join(name);
+        if !check {
+            fs::write(&path, page)?;
+        } else if fs::read_to_string(&path).unwrap_or_default() != page {
+            return Err(format!("{name} is stale; run `cargo xtask docs`").into());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,62 @@
+//! Everything a contributor runs: `cargo xtask --help`.
+
+mod ci;
+mod docs;
+mod parity;
+mod process;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", about)]
+struct Xtask {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// What CI runs: format, lints, docs, tests, parity
+    Ci {
+        /// More parity cases, replayed when the folder is there
+        #[arg(long, value_name = "DIR")]
+        cases: Option<PathBuf>,
+    },
+    /// Write the pages that are generated from code
+    Docs {
+        /// Only check that they are fresh
+        #[arg(long)]
+        check: bool,
+    },
+    /// Replay parity cases, or published files
+    Parity {
+        /// Folders of cases [default: the committed ones]
+        #[arg(value_name = "DIR")]
+        cases: Vec<PathBuf>,
+        /// Backend to replay on
+        #[arg(long, default_value = "cpu")]
+        backend: String,
+        /// Folder with published GGUF files; those that are not there are named
+        #[arg(long, value_name = "DIR", conflicts_with = "cases")]
+        real: Option<PathBuf>,
+    },
+}
+
+fn main() -> ExitCode {
+    let outcome = match Xtask::parse().command {
+        Command::Ci { cases } => ci::run(cases.as_deref()),
+        Command::Docs { check } => docs::run(check),
+        Command::Parity { real: Some(folder), backend, .. } => parity::published(&folder, &backend),
+        Command::Parity { cases, backend, .. } => parity::cases(&cases, &backend),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
