@@ -1,1 +1,49 @@
-//! x
+//! The suite: cases that know no device. A runner (`cpu.rs`, `ndarray.rs`) picks the backend.
+
+mod flips;
+mod properties;
+
+use std::path::{Path, PathBuf};
+
+use burn::prelude::Backend;
+use jepa_cli::parity::{Case, Line, Outcome, Variant, replay};
+use jepa_gguf::Bundle;
+use jepa_models::Jepa;
+
+pub use flips::every_deliberate_mistake_misses_the_bar;
+pub use properties::{a_batch_equals_its_elements, a_later_frame_changes_no_earlier_one, context_ids_in_any_order_give_the_same_rows};
+
+/// The committed fixtures.
+pub fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
+}
+
+/// Folders of the committed cases, in order.
+pub fn cases() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(fixtures().join("cases")).expect("the fixtures are committed");
+    let mut folders: Vec<_> = entries.map(|entry| entry.expect("a readable folder").path()).collect();
+    folders.sort();
+    folders
+}
+
+/// Loads the model of `variant`.
+pub fn load<B: Backend>(variant: &Variant) -> Jepa<B> {
+    let bundle = Bundle::open(&variant.model).unwrap_or_else(|error| panic!("{}: {error}", variant.model.display()));
+    Jepa::from_bundle(&bundle, &B::Device::default()).unwrap_or_else(|error| panic!("{}: {error}", variant.model.display()))
+}
+
+/// Every encoder output of every committed case, of every model type, is within its bar.
+pub fn every_case_passes<B: Backend>() {
+    let mut lines: Vec<Line> = Vec::new();
+    for folder in cases() {
+        let case = Case::read(&folder).expect("the committed cases are sound");
+        for variant in case.variants(None).expect("the committed cases are sound") {
+            let replayed = replay(&case, &variant, &mut load::<B>(&variant), &B::Device::default());
+            lines.extend(replayed.expect("the committed cases are sound").lines);
+        }
+    }
+    let missed: Vec<_> = lines.iter().filter(|line| line.outcome == Outcome::Miss).collect();
+    assert!(missed.is_empty(), "{missed:#?}");
+    let passed = lines.iter().filter(|line| line.outcome == Outcome::Pass).count();
+    assert!(passed > 80, "only {passed} outputs were compared");
+}

@@ -75,7 +75,7 @@ impl GgmlType {
     /// Bytes of a row of `len` values; `None` when the row is not a whole number of blocks or the size overflows.
     pub fn row_bytes(self, len: u64) -> Option<u64> {
         let block = self.block_len() as u64;
-        if len % block != 0 {
+        if !len.is_multiple_of(block) {
             return None;
         }
         (len / block).checked_mul(self.block_bytes() as u64)

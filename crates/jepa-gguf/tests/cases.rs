@@ -1,5 +1,6 @@
 //! Runs the reader over a folder of parity cases: `JEPA_CASES=FOLDER cargo test -p jepa-gguf --test cases`. Without the variable nothing is checked,
 //! and the test says so.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::{Path, PathBuf};
 

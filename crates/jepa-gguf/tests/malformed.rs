@@ -1,4 +1,5 @@
 //! Damaged files are refused by name, promptly, and without a panic.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 mod bundles;
 

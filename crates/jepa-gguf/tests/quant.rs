@@ -1,4 +1,5 @@
 //! Unpacking gives the bits that gguf-py gives. The vectors come from `tests/reference/quant_vectors.py`.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use std::path::PathBuf;
 

@@ -1,4 +1,5 @@
 //! `GgufStore`: modules from files and back.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![cfg(feature = "burn")]
 
 mod bundles;

@@ -82,7 +82,7 @@ impl<B: Backend> Encoded<B> {
 
     /// Shows the projector's steps to `trace`.
     pub(crate) fn trace_state(&self, trace: &mut Trace<'_, B>) {
-        if let Some((up, act, down)) = &self.proj {
+        if let Some((up, act, down)) = self.proj.as_ref().filter(|_| trace.is_watched()) {
             let hidden = up.forward(self.tokens.clone().narrow(1, 0, 1));
             trace.see(&hidden, || "enc.proj.0".into());
             trace.see(&down.forward(act.forward(hidden)), || "enc.proj.2".into());

@@ -21,6 +21,11 @@ impl<'a, B: Backend> Trace<'a, B> {
         Self { sink: Some(sink) }
     }
 
+    /// Whether somebody looks; asked before anything is computed for the observer alone.
+    pub fn is_watched(&self) -> bool {
+        self.sink.is_some()
+    }
+
     /// Shows `x`; the name is made only when somebody looks.
     pub fn see(&mut self, x: &Tensor<B, 3>, name: impl FnOnce() -> String) {
         if let Some(sink) = &mut self.sink {

@@ -69,7 +69,7 @@ pub enum PixelError {
     #[error("{what} is not supported: {next}")]
     Unsupported {
         /// The format or the variant.
-        what: &'static str,
+        what: String,
         /// What to do instead.
         next: &'static str,
     },

@@ -47,17 +47,21 @@ pub struct Test {
     /// Tensor names of the expected outputs, by role.
     #[serde(default)]
     pub outputs: BTreeMap<String, String>,
+    /// How it is computed.
     #[serde(default)]
-    pub(super) options: Options,
+    pub options: Options,
     /// Outputs that follow another convention.
     #[serde(default)]
     pub optional_outputs: Vec<String>,
 }
 
+/// Options of a test that replays of encoders read.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(super) struct Options {
-    pub(super) pooling: Option<String>,
-    pub(super) pos_interp: Option<String>,
+pub struct Options {
+    /// `mean` or `cls`: how `pooled` was made.
+    pub pooling: Option<String>,
+    /// Rule by which a stored position table is resized: `bicubic_offset01`, `bicubic_size`, `bicubic_antialias`, `trilinear`.
+    pub pos_interp: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]

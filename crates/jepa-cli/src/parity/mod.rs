@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use case::{Case, Test, Variant};
+pub use case::{Case, Options, Test, Variant};
 pub use replay::{Replay, replay};
 
 /// Outputs that were got, by the expected tensor's name: shape and values.

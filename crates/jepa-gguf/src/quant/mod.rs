@@ -26,7 +26,7 @@ use crate::error::GgufError;
 /// [`GgufError::BufferLength`] when `bytes` is not a whole number of blocks or `out` has another length than they hold values.
 pub fn dequantize(dtype: GgmlType, bytes: &[u8], out: &mut [f32]) -> Result<(), GgufError> {
     let wanted = bytes.len() / dtype.block_bytes() * dtype.block_len();
-    if bytes.len() % dtype.block_bytes() != 0 || out.len() != wanted {
+    if !bytes.len().is_multiple_of(dtype.block_bytes()) || out.len() != wanted {
         return Err(GgufError::BufferLength { dtype, bytes: bytes.len(), wanted, found: out.len() });
     }
     match dtype {

@@ -47,7 +47,8 @@ pub fn schema_page() -> String {
 }
 
 const HEAD: &str = "<!-- Made by `cargo xtask docs` from crates/jepa-gguf/src/schema; edit the tables there. -->\n\n# Schema of a bundle\n\n\
-    One GGUF file is one bundle: an encoder, and optionally a predictor and a head. These tables are what the reader checks.\n";
+    One GGUF file is one bundle: an encoder, and optionally a predictor and a head. These tables are what the reader checks.\n\
+    `general.file_type` holds ggml's number of the main type (0 f32, 1 f16, 7 q8_0, 12 q4_k, ...) and is advisory: the types of the tensors count.\n";
 
 fn line(page: &mut String, cells: &[&str]) {
     writeln!(page, "| {} |", cells.join(" | ")).expect("writing to a string cannot fail");

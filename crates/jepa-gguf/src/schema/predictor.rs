@@ -91,7 +91,7 @@ fn head_dim(keys: Reader<'_>, kind: &str, embed_dim: usize, n_head: usize) -> Re
             let wanted = format!("jepa.pred.embed_dim / jepa.pred.n_head ({embed_dim} / {n_head})");
             Err(bad_value("jepa.pred.head_dim", dim, wanted))
         }
-        None if embed_dim % n_head == 0 => Ok(embed_dim / n_head),
+        None if embed_dim.is_multiple_of(n_head) => Ok(embed_dim / n_head),
         None => Err(bad_value("jepa.pred.n_head", n_head, format!("a divisor of jepa.pred.embed_dim ({embed_dim})"))),
     }
 }

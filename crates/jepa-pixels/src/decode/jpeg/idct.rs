@@ -92,9 +92,7 @@ mod tests {
         std::array::from_fn(|i| {
             let (y, x) = (i / 8, i % 8);
             let sum: f64 = (0..64)
-                .map(|j| {
-                    f64::from(coefficients[j]) * c(j / 8) * c(j % 8) * wave(j / 8, y) * wave(j % 8, x) / 4.0
-                })
+                .map(|j| f64::from(coefficients[j]) * c(j / 8) * c(j % 8) * wave(j / 8, y) * wave(j % 8, x) / 4.0)
                 .sum();
             sum + 128.0
         })

@@ -6,9 +6,9 @@ use crate::PixelError;
 
 /// The zigzag order of a block's coefficients: place in the file → place in the block, row-major.
 pub(super) const ZIGZAG: [u8; 64] = [
-    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21, 28,
-    35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54, 47, 55,
-    62, 63,
+    0, 1, 8, 16, 9, 2, 3, 10, 17, 24, 32, 25, 18, 11, 4, 5, 12, 19, 26, 33, 40, 48, 41, 34, 27, 20, 13, 6, 7, 14, 21,
+    28, 35, 42, 49, 56, 57, 50, 43, 36, 29, 22, 15, 23, 30, 37, 44, 51, 58, 59, 52, 45, 38, 31, 39, 46, 53, 60, 61, 54,
+    47, 55, 62, 63,
 ];
 
 /// The next marker's code, its segment (empty for markers without one), and where the data goes on.
@@ -57,7 +57,8 @@ impl<'a> Tables<'a> {
             0xDB => self.quantisation(segment),
             0xC4 => self.huffman(segment),
             0xDD => {
-                let interval = segment.try_into().map_err(|_| damaged("restart interval segment has a wrong length"))?;
+                let interval =
+                    segment.try_into().map_err(|_| damaged("restart interval segment has a wrong length"))?;
                 self.restart_interval = usize::from(u16::from_be_bytes(interval));
                 Ok(())
             }

@@ -44,7 +44,8 @@ pub(super) fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Jpeg<'a>, P
     let mut frame: Option<Frame> = None;
     let mut started: Option<Picture> = None;
     let mut at = 2;
-    for scans in 0.. {
+    let mut scans = 0;
+    loop {
         let (code, segment) = loop {
             let (code, segment, next) = markers::next(bytes, at)?;
             at = next;
@@ -65,7 +66,8 @@ pub(super) fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Jpeg<'a>, P
             let picture = started.ok_or_else(|| damaged("no scan"))?.finish(frame)?;
             return Ok(Jpeg { picture, exif: tables.exif, xmp: tables.xmp });
         }
-        if scans == MAX_SCANS {
+        scans += 1;
+        if scans > MAX_SCANS {
             return Err(damaged(format!("more than {MAX_SCANS} scans")));
         }
         let scan = Scan::read(segment, frame)?;
@@ -75,7 +77,6 @@ pub(super) fn decode<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Jpeg<'a>, P
         };
         at = picture.scan(frame, &scan, &tables, BitReader::new(bytes, at))?;
     }
-    unreachable!("the loop leaves by return")
 }
 
 /// Samples of one component.
@@ -185,12 +186,11 @@ impl Picture {
             return Err(damaged("more than 10 blocks in a group"));
         }
         let order = Order { across, down, parts, restart_interval: tables.restart_interval };
-        let end = if frame.progressive {
-            self.progressive(scan, tables, bits, &order)?
+        if frame.progressive {
+            self.progressive(scan, tables, bits, &order)
         } else {
-            self.sequential(scan, tables, bits, &order)?
-        };
-        end.map_err(PixelError::from)
+            self.sequential(scan, tables, bits, &order)
+        }
     }
 
     fn sequential(
@@ -199,11 +199,11 @@ impl Picture {
         tables: &Tables<'_>,
         bits: BitReader<'_>,
         order: &Order,
-    ) -> Result<Result<usize, Fault>, PixelError> {
+    ) -> Result<usize, PixelError> {
         let codes = scan.parts.iter().map(|p| Ok((dc_table(tables, p)?, ac_table(tables, p)?)));
         let codes = codes.collect::<Result<Vec<_>, PixelError>>()?;
         let mut block: Block = [0; 64];
-        Ok(scan::each_block(bits, order, |bits, carry, part, x, y| {
+        let end = scan::each_block(bits, order, |bits, carry, part, x, y| {
             let (dc, ac) = codes[part];
             block.fill(0);
             scan::sequential(bits, carry, part, dc, ac, &mut block)?;
@@ -211,7 +211,8 @@ impl Picture {
             let quantisers = canvas.quantisers.as_ref().expect("set at the start of the scan");
             canvas.plane.put(x, y, &idct::inverse(&block, quantisers));
             Ok(())
-        }))
+        });
+        Ok(end?)
     }
 
     fn progressive(
@@ -220,36 +221,38 @@ impl Picture {
         tables: &Tables<'_>,
         bits: BitReader<'_>,
         order: &Order,
-    ) -> Result<Result<usize, Fault>, PixelError> {
+    ) -> Result<usize, PixelError> {
         let (band, low) = ((scan.first, scan.last), scan.low);
-        let mut block_at = |part: usize, x: usize, y: usize| {
-            let canvas = &mut self.canvases[scan.parts[part].component];
-            &mut canvas.coefficients[y * (canvas.plane.stride / 8) + x]
-        };
-        Ok(match (scan.first, scan.high) {
+        let end = match (scan.first, scan.high) {
             (0, 0) => {
                 let codes = scan.parts.iter().map(|p| dc_table(tables, p)).collect::<Result<Vec<_>, _>>()?;
                 scan::each_block(bits, order, |bits, carry, part, x, y| {
-                    scan::first_dc(bits, carry, part, codes[part], low, block_at(part, x, y))
+                    scan::first_dc(bits, carry, part, codes[part], low, self.block(&scan.parts[part], x, y))
                 })
             }
             (0, _) => scan::each_block(bits, order, |bits, _, part, x, y| {
-                scan::refine_dc(bits, low, block_at(part, x, y));
+                scan::refine_dc(bits, low, self.block(&scan.parts[part], x, y));
                 Ok(())
             }),
             (_, 0) => {
                 let code = ac_table(tables, &scan.parts[0])?;
                 scan::each_block(bits, order, |bits, carry, part, x, y| {
-                    scan::first_ac(bits, carry, code, band, low, block_at(part, x, y))
+                    scan::first_ac(bits, carry, code, band, low, self.block(&scan.parts[part], x, y))
                 })
             }
             _ => {
                 let code = ac_table(tables, &scan.parts[0])?;
                 scan::each_block(bits, order, |bits, carry, part, x, y| {
-                    scan::refine_ac(bits, carry, code, band, low, block_at(part, x, y))
+                    scan::refine_ac(bits, carry, code, band, low, self.block(&scan.parts[part], x, y))
                 })
             }
-        })
+        };
+        Ok(end?)
+    }
+
+    fn block(&mut self, part: &Part, x: usize, y: usize) -> &mut Block {
+        let canvas = &mut self.canvases[part.component];
+        &mut canvas.coefficients[y * (canvas.plane.stride / 8) + x]
     }
 
     /// Transforms what is left, and puts the components together.
@@ -328,5 +331,5 @@ fn truncated(reason: &'static str) -> PixelError {
 }
 
 fn unsupported(what: &'static str, next: &'static str) -> PixelError {
-    PixelError::Unsupported { what, next }
+    PixelError::Unsupported { what: what.into(), next }
 }

@@ -54,7 +54,9 @@ pub(super) fn each_block(
             for (part, &(h, v)) in order.parts.iter().enumerate() {
                 for y in 0..v {
                     for x in 0..h {
-                        block(&mut bits, &mut carry, part, group_x * h + x, group_y * v + y)?;
+                        let read = block(&mut bits, &mut carry, part, group_x * h + x, group_y * v + y);
+                        // What looks like damage after the end of the data is the missing data.
+                        read.map_err(|fault| if bits.ran_dry() { Fault::Dry } else { fault })?;
                     }
                 }
             }

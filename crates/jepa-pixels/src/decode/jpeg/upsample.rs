@@ -87,7 +87,7 @@ fn neighbours(plane: &Plane, y: usize) -> (&[u8], &[u8]) {
 fn widen(row: &[u8], out: &mut [u8]) {
     let n = row.len();
     let (pairs, _) = out.as_chunks_mut::<2>();
-    for (out, window) in pairs[1..].iter_mut().zip(row.array_windows_of_three()) {
+    for (out, window) in pairs[1..].iter_mut().zip(triples(row)) {
         let [left, here, right] = window.map(u16::from);
         *out = [((3 * here + left + 1) >> 2) as u8, ((3 * here + right + 2) >> 2) as u8];
     }
@@ -100,7 +100,7 @@ fn widen(row: &[u8], out: &mut [u8]) {
 fn widen_sums(row: &[u16], out: &mut [u8]) {
     let n = row.len();
     let (pairs, _) = out.as_chunks_mut::<2>();
-    for (out, &[left, here, right]) in pairs[1..].iter_mut().zip(row.array_windows_of_three()) {
+    for (out, &[left, here, right]) in pairs[1..].iter_mut().zip(triples(row)) {
         *out = [((3 * here + left + 8) >> 4) as u8, ((3 * here + right + 7) >> 4) as u8];
     }
     pairs[0] = [((4 * row[0] + 8) >> 4) as u8, ((3 * row[0] + row[1] + 7) >> 4) as u8];
@@ -108,12 +108,6 @@ fn widen_sums(row: &[u16], out: &mut [u8]) {
 }
 
 /// Overlapping windows as arrays.
-trait ThreeWindows<T> {
-    fn array_windows_of_three(&self) -> impl Iterator<Item = &[T; 3]>;
-}
-
-impl<T> ThreeWindows<T> for [T] {
-    fn array_windows_of_three(&self) -> impl Iterator<Item = &[T; 3]> {
-        self.windows(3).map(|w| w.first_chunk().expect("windows(3) gives three"))
-    }
+fn triples<T>(row: &[T]) -> impl Iterator<Item = &[T; 3]> {
+    row.windows(3).filter_map(<[T]>::first_chunk)
 }

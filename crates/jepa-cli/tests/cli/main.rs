@@ -1,0 +1,9 @@
+//! The command line as a user runs it: the built program, files in, files out.
+
+mod embed;
+mod info;
+mod judge;
+mod pixels;
+mod refusals;
+mod session;
+mod stops;

@@ -1,0 +1,127 @@
+//! Wrong input gets one clear line and the right exit code.
+
+use crate::session::{Ran, Session, clip, fixture, model, npy_bytes, picture};
+
+/// Exactly one line on stderr that starts with `error:` and holds every word; no panic.
+fn assert_one_line(ran: &Ran, code: i32, words: &[&str]) {
+    assert_eq!(ran.code, code, "{ran:?}");
+    let errors: Vec<_> = ran.stderr.lines().filter(|line| line.starts_with("error:")).collect();
+    assert!(!ran.stderr.contains("panicked"), "{}", ran.stderr);
+    assert!(words.iter().all(|word| errors[0].contains(word)), "{words:?} in {errors:?}");
+    let summaries = errors.iter().filter(|line| line.ends_with("inputs failed")).count();
+    assert_eq!(errors.len() - summaries, 1, "{errors:?}");
+}
+
+#[test]
+fn a_model_that_is_not_there_or_no_model() {
+    let s = Session::new();
+    s.write("text.gguf", "hello, I am not a model");
+    s.write("empty.gguf", "");
+    for (model, words) in [("absent.gguf", ["absent.gguf", "No such file"]), ("text.gguf", ["text.gguf", "magic"]), ("empty.gguf", ["empty.gguf", "header"])] {
+        assert_one_line(&s.run(&["info", model]), 3, &words);
+        assert_one_line(&s.run(&["embed", "-m", model, &picture()]), 3, &words);
+        assert_one_line(&s.run(&["preprocess", "-m", model, &picture(), "-o", "x.npy"]), 3, &words);
+    }
+    assert_one_line(&s.run(&["info", "."]), 3, &["."]);
+    assert_one_line(&s.run(&["info", &picture()]), 3, &["magic"]);
+}
+
+#[test]
+fn a_file_cut_short_names_a_tensor() {
+    let s = Session::new();
+    let bytes = std::fs::read(model("ijepa")).unwrap();
+    s.write("cut.gguf", &bytes[..bytes.len() - 100]);
+    assert_one_line(&s.run(&["info", "cut.gguf"]), 3, &["tensor ", "damaged or an incomplete download"]);
+}
+
+#[test]
+fn inputs_that_are_no_pictures() {
+    let s = Session::new();
+    s.write("text.png", "this is text");
+    s.write("empty.png", "");
+    std::fs::create_dir(s.path("folder")).unwrap();
+    std::fs::copy(picture(), s.path("cut.png")).unwrap();
+    let cut = std::fs::read(s.path("cut.png")).unwrap();
+    s.write("cut.png", &cut[..cut.len() / 2]);
+    for input in ["absent.png", "text.png", "empty.png", "folder", "cut.png"] {
+        let ran = s.run(&["embed", "-m", &model("ijepa"), input, "-o", "out.npy"]);
+        assert_one_line(&ran, 1, &[input]);
+        assert!(!s.files().contains(&"out.npy".to_owned()), "no row, no file");
+    }
+}
+
+#[test]
+fn what_the_model_cannot_do() {
+    let s = Session::new();
+    assert_one_line(&s.run(&["embed", "-m", &model("ijepa"), &picture(), "--pool", "cls"]), 3, &["cls", "no CLS token", "mean"]);
+    assert_one_line(&s.run(&["embed", "-m", &model("hfvit"), &picture(), "--pool", "state"]), 3, &["no projector"]);
+    assert_one_line(&s.run(&["embed", "-m", &model("ijepa"), &picture(), "--size", "33x32"]), 2, &["33×32", "no multiple"]);
+    assert_one_line(&s.run(&["embed", "-m", &model("ijepa"), &picture(), "--layers", "99"]), 2, &["99", "0 to"]);
+}
+
+#[test]
+fn arguments_that_make_no_sense() {
+    let s = Session::new();
+    for args in [
+        vec!["embed", "-m", "m.gguf"],
+        vec!["embed", "-m", "m.gguf", "a.png", "--layers", "first"],
+        vec!["embed", "-m", "m.gguf", "a.png", "--size", "0x0"],
+        vec!["embed", "-m", "m.gguf", "a.png", "--batch", "0"],
+        vec!["embed", "a.png"],
+        vec!["nonsense"],
+        vec![],
+    ] {
+        assert_eq!(s.run(&args).code, 2, "{args:?}");
+    }
+    assert_one_line(&s.run(&["embed", "-m", &model("ijepa"), &picture(), "-o", "out.txt"]), 2, &["out.txt", ".npy", ".csv"]);
+    assert_one_line(&s.run(&["verify", "a", "b", "--dump", "x.safetensors"]), 2, &["one case at a time"]);
+    assert_one_line(&s.run(&["trace", "-m", &model("ijepa"), &picture(), &picture(), "-o", "x.safetensors"]), 2, &["one input"]);
+}
+
+#[test]
+fn a_backend_that_was_not_compiled_in_names_the_feature() {
+    let s = Session::new();
+    for backend in ["wgpu", "cuda"] {
+        let ran = s.run(&["embed", "--backend", backend, "-m", &model("ijepa"), &picture()]);
+        assert_one_line(&ran, 2, &[backend, &format!("--features {backend}")]);
+    }
+}
+
+#[test]
+fn tensors_that_are_no_pixels() {
+    let s = Session::new();
+    s.write("rank.npy", npy_bytes(&[2, 3], &[0.0; 6]));
+    s.write("nan.npy", npy_bytes(&[1, 3, 16, 16], &[f32::NAN; 768]));
+    s.write("chans.npy", npy_bytes(&[1, 1, 16, 16], &[0.0; 256]));
+    s.write("small.npy", npy_bytes(&[1, 3, 2, 2], &[0.0; 12]));
+    s.write("lying.npy", npy_bytes(&[1, 3, 60_000, 60_000], &[0.0; 12]));
+    s.write("text.npy", "no array");
+    for (file, word) in [
+        ("rank.npy", "[N,C,H,W]"),
+        ("nan.npy", "NaN"),
+        ("chans.npy", "jepa.enc.in_chans"),
+        ("small.npy", "patch"),
+        ("lying.npy", "promised"),
+        ("text.npy", "not an .npy file"),
+        ("absent.npy", "No such file"),
+    ] {
+        assert_one_line(&s.run(&["embed", "-m", &model("ijepa"), "--input-tensor", file]), 1, &[file, word]);
+    }
+}
+
+#[test]
+fn a_clip_for_an_image_model() {
+    let s = Session::new();
+    s.good(&["preprocess", "-m", &model("vjepa2"), &clip(), "-o", "clip.npy"]);
+    assert_one_line(&s.run(&["embed", "-m", &model("ijepa"), "--input-tensor", "clip.npy"]), 1, &["frames", "one picture at a time"]);
+}
+
+#[test]
+fn a_case_that_is_none() {
+    let s = Session::new();
+    assert_one_line(&s.run(&["verify", "."]), 1, &["case.json"]);
+    s.write("case.json", "{}");
+    assert_one_line(&s.run(&["verify", "."]), 1, &["case.json"]);
+    assert_one_line(&s.run(&["compare", "a.txt", "b.txt"]), 1, &["a.txt"]);
+    assert_one_line(&s.run(&["verify", &fixture("quickstart")]), 1, &["case.json"]);
+}

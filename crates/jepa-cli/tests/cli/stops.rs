@@ -1,0 +1,70 @@
+//! Outputs that cannot be written, readers that go away, and Ctrl-C.
+
+#![cfg(unix)]
+
+use std::fs::File;
+use std::process::{Command, Stdio};
+
+use crate::session::{Ran, Session, model, picture};
+
+#[test]
+fn a_target_that_cannot_be_written_is_known_before_any_work() {
+    let s = Session::new();
+    for out in ["absent/out.npy", "/proc/out.npy"] {
+        let ran = s.run(&["embed", "-m", &model("ijepa"), &picture(), "-o", out]);
+        assert_eq!(ran.code, 3, "{ran:?}");
+        assert!(ran.stderr.contains(out), "{}", ran.stderr);
+    }
+    std::fs::create_dir(s.path("out.npy")).unwrap();
+    let ran = s.run(&["embed", "-m", &model("ijepa"), &picture(), "-o", "out.npy"]);
+    assert_eq!(ran.code, 3);
+    assert!(ran.stderr.contains("folder"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_full_disk_leaves_nothing_behind() {
+    let s = Session::new();
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 1; exec {} embed -q -m {} {} --pool none -o out.npy",
+        env!("CARGO_BIN_EXE_jepa-cli"),
+        model("vjepa2"),
+        picture()
+    );
+    let output = Command::new("bash").args(["-c", &script]).current_dir(s.path(".")).output().unwrap();
+    let ran = Ran::from(output);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(ran.stderr.contains("out.npy"), "{}", ran.stderr);
+    assert!(s.files().is_empty(), "{:?}", s.files());
+}
+
+#[test]
+fn a_full_stdout_is_an_error_and_a_closed_one_is_not() {
+    let s = Session::new();
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let output = s.command(&["info", &model("ijepa")]).stdout(full).stderr(Stdio::piped()).output().unwrap();
+    let ran = Ran::from(output);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert!(ran.stderr.contains("stdout"), "{}", ran.stderr);
+
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let output = s.command(&["info", "--tensors", &model("ijepa")]).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+    let ran = Ran::from(output);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn ctrl_c_removes_what_is_unfinished() {
+    let s = Session::new();
+    // A picture that never comes: the program waits with its outputs open.
+    assert!(Command::new("mkfifo").arg(s.path("never.png")).status().unwrap().success());
+    let mut child =
+        s.command(&["embed", "-q", "-m", &model("ijepa"), "never.png", "-o", "out.npy"]).stderr(Stdio::piped()).spawn().unwrap();
+    while s.files().iter().filter(|name| name.ends_with(".part")).count() < 2 {
+        assert!(child.try_wait().unwrap().is_none(), "it waits for the picture");
+        std::thread::yield_now();
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(s.files(), ["never.png"]);
+}

@@ -1,0 +1,28 @@
+//! The suite on Burn's flex backend.
+
+use burn::backend::Flex;
+
+#[test]
+fn every_case_passes() {
+    jepa_tests::every_case_passes::<Flex>();
+}
+
+#[test]
+fn every_deliberate_mistake_misses_the_bar() {
+    jepa_tests::every_deliberate_mistake_misses_the_bar::<Flex>();
+}
+
+#[test]
+fn a_batch_equals_its_elements() {
+    jepa_tests::a_batch_equals_its_elements::<Flex>();
+}
+
+#[test]
+fn a_later_frame_changes_no_earlier_one() {
+    jepa_tests::a_later_frame_changes_no_earlier_one::<Flex>();
+}
+
+#[test]
+fn context_ids_in_any_order_give_the_same_rows() {
+    jepa_tests::context_ids_in_any_order_give_the_same_rows::<Flex>();
+}

@@ -1,0 +1,28 @@
+//! The suite on Burn's ndarray backend.
+
+use burn::backend::NdArray;
+
+#[test]
+fn every_case_passes() {
+    jepa_tests::every_case_passes::<NdArray>();
+}
+
+#[test]
+fn every_deliberate_mistake_misses_the_bar() {
+    jepa_tests::every_deliberate_mistake_misses_the_bar::<NdArray>();
+}
+
+#[test]
+fn a_batch_equals_its_elements() {
+    jepa_tests::a_batch_equals_its_elements::<NdArray>();
+}
+
+#[test]
+fn a_later_frame_changes_no_earlier_one() {
+    jepa_tests::a_later_frame_changes_no_earlier_one::<NdArray>();
+}
+
+#[test]
+fn context_ids_in_any_order_give_the_same_rows() {
+    jepa_tests::context_ids_in_any_order_give_the_same_rows::<NdArray>();
+}
