@@ -203,7 +203,10 @@ fn rows_are_unpacked_one_by_one_as_all_at_once() {
         assert_eq!(row, all[r * 16..][..16]);
     }
     assert!(matches!(weight.dequantize_rows(31..33, &mut [0.0; 32]), Err(GgufError::RowRange { .. })));
-    assert!(matches!(weight.dequantize_rows(3..1, &mut []), Err(GgufError::RowRange { .. })));
+    assert!(matches!(
+        weight.dequantize_rows(std::ops::Range { start: 3, end: 1 }, &mut []),
+        Err(GgufError::RowRange { .. })
+    ));
     assert!(matches!(weight.dequantize_rows(usize::MAX..usize::MAX, &mut []), Err(GgufError::RowRange { .. })));
     assert!(matches!(weight.dequantize_rows(0..2, &mut row), Err(GgufError::BufferLength { .. })));
     let turned = weight.to_f32_transposed();

@@ -1,9 +1,8 @@
 //! The encoder: one module whose optional parts cover all families, and the steps that their graphs are written in.
 
 use burn::module::Param;
-use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
+use burn::nn::{Initializer, LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::prelude::*;
-use burn::tensor::Distribution;
 use jepa_gguf::schema::{EncoderHparams, Family, PosInterp, PosType};
 
 use crate::error::ModelError;
@@ -33,9 +32,9 @@ impl EncoderConfig {
         let dim = h.embed_dim;
         let patch = |tubelet| LinearConfig::new(h.in_chans * tubelet * h.patch_size * h.patch_size, dim).init(device);
         let norm = || LayerNormConfig::new(dim).with_epsilon(h.ln_eps).init(device);
-        let small = Distribution::Normal(0.0, 0.02);
-        let row = |yes: bool| yes.then(|| Param::from_tensor(Tensor::random([dim], small, device)));
-        let rows = |n: usize| (n > 0).then(|| Param::from_tensor(Tensor::random([n, dim], small, device)));
+        let small = Initializer::Normal { mean: 0.0, std: 0.02 };
+        let row = |yes: bool| yes.then(|| small.init([dim], device));
+        let rows = |n: usize| (n > 0).then(|| small.init([n, dim], device));
         Encoder {
             patch_embed: patch(h.tubelet_size),
             patch_embed_img: h.image_patch_embed.then(|| patch(1)),

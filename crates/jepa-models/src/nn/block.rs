@@ -1,5 +1,5 @@
 use burn::module::Param;
-use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
+use burn::nn::{Initializer, LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::prelude::*;
 use jepa_gguf::schema::{Activation, EncoderHparams};
 
@@ -49,7 +49,7 @@ impl BlockConfig {
         let linear = |d_in, d_out| LinearConfig::new(d_in, d_out).init(device);
         let norm = || LayerNormConfig::new(self.embed_dim).with_epsilon(self.ln_eps).init(device);
         let fused = |yes: bool, width| (self.qkv_fused == yes).then(|| linear(self.embed_dim, width));
-        let scale = || self.layer_scale.then(|| Param::from_tensor(Tensor::ones([self.embed_dim], device)));
+        let scale = || self.layer_scale.then(|| Initializer::Ones.init([self.embed_dim], device));
         Block {
             ln1: norm(),
             attn_qkv: fused(true, 3 * inner),
