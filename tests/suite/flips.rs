@@ -71,7 +71,8 @@ fn is_noticed<B: Backend>(case: &Case, mut variant: Variant, steps: &[Step]) -> 
     steps.iter().for_each(|step| bundle.apply(step, &mut variant));
     variant.model = folder.path().join("flipped.gguf");
     bundle.write(&variant.model);
-    let replayed = replay(case, &variant, &mut load::<B>(&variant), &B::Device::default()).expect("the committed cases are sound");
+    let replayed =
+        replay(case, &variant, &mut load::<B>(&variant), &B::Device::default()).expect("the committed cases are sound");
     replayed.lines.iter().any(|line| line.outcome == Outcome::Miss)
 }
 

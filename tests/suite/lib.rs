@@ -11,7 +11,9 @@ use jepa_gguf::Bundle;
 use jepa_models::Jepa;
 
 pub use flips::every_deliberate_mistake_misses_the_bar;
-pub use properties::{a_batch_equals_its_elements, a_later_frame_changes_no_earlier_one, context_ids_in_any_order_give_the_same_rows};
+pub use properties::{
+    a_batch_equals_its_elements, a_later_frame_changes_no_earlier_one, context_ids_in_any_order_give_the_same_rows,
+};
 
 /// The committed fixtures.
 pub fn fixtures() -> PathBuf {
@@ -29,7 +31,8 @@ pub fn cases() -> Vec<PathBuf> {
 /// Loads the model of `variant`.
 pub fn load<B: Backend>(variant: &Variant) -> Jepa<B> {
     let bundle = Bundle::open(&variant.model).unwrap_or_else(|error| panic!("{}: {error}", variant.model.display()));
-    Jepa::from_bundle(&bundle, &B::Device::default()).unwrap_or_else(|error| panic!("{}: {error}", variant.model.display()))
+    Jepa::from_bundle(&bundle, &B::Device::default())
+        .unwrap_or_else(|error| panic!("{}: {error}", variant.model.display()))
 }
 
 /// Every encoder output of every committed case, of every model type, is within its bar.

@@ -77,7 +77,9 @@ pub fn context_ids_in_any_order_give_the_same_rows<B: Backend>() {
         };
         let ascending = encode(vec![vec![0, 1, 2, 3, 4], vec![1, 2, 3, 4, 5]]);
         let mixed = encode(vec![vec![3, 0, 4, 2, 1], vec![5, 4, 3, 2, 1]]);
-        let undone = TokenIds::per_element(vec![vec![1, 4, 3, 0, 2], vec![4, 3, 2, 1, 0]]).expect("rows are equally long").gather(mixed);
+        let undone = TokenIds::per_element(vec![vec![1, 4, 3, 0, 2], vec![4, 3, 2, 1, 0]])
+            .expect("rows are equally long")
+            .gather(mixed);
         let difference = worst(&values(undone), &values(ascending));
         assert!(difference < 1e-5, "{name}: {difference}");
     }

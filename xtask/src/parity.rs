@@ -56,11 +56,18 @@ pub(crate) fn published(folder: &Path, backend: &str) -> Outcome {
                 continue;
             }
             let vector = |dtype: &str| out.path().join(format!("{base}-{dtype}.npy"));
-            let embed = step(&format!("{file}: embed"), cli(backend).args(["embed", "-m"]).arg(&model).arg(&picture).arg("-o").arg(vector(dtype)));
+            let embed = step(
+                &format!("{file}: embed"),
+                cli(backend).args(["embed", "-m"]).arg(&model).arg(&picture).arg("-o").arg(vector(dtype)),
+            );
             let compare = match (&embed, vector("f32").is_file()) {
                 (Ok(()), true) => step(
                     &format!("{file}: compare with f32"),
-                    cli(backend).arg("compare").arg(vector(dtype)).arg(vector("f32")).args(["--min-cos", &min_cos.to_string()]),
+                    cli(backend)
+                        .arg("compare")
+                        .arg(vector(dtype))
+                        .arg(vector("f32"))
+                        .args(["--min-cos", &min_cos.to_string()]),
                 ),
                 _ => Ok(()),
             };
@@ -74,9 +81,21 @@ pub(crate) fn published(folder: &Path, backend: &str) -> Outcome {
 
 /// The command line with the features of the test suite, so that it is not compiled again.
 fn cli(backend: &str) -> std::process::Command {
-    let mut command = cargo(&["run", "--quiet", "--package", "jepa-cli", "--features", "cpu,ndarray", "--", "--backend", backend]);
+    let mut command =
+        cargo(&["run", "--quiet", "--package", "jepa-cli", "--features", "cpu,ndarray", "--", "--backend", backend]);
     if !matches!(backend, "cpu" | "ndarray") {
-        command = cargo(&["run", "--quiet", "--release", "--package", "jepa-cli", "--features", backend, "--", "--backend", backend]);
+        command = cargo(&[
+            "run",
+            "--quiet",
+            "--release",
+            "--package",
+            "jepa-cli",
+            "--features",
+            backend,
+            "--",
+            "--backend",
+            backend,
+        ]);
     }
     command
 }

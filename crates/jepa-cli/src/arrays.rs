@@ -73,7 +73,10 @@ impl Array {
         let DType::Plain(plain) = npy.dtype() else { return Err(ArrayError::Type("a record".into())) };
         let promised = npy.shape().iter().try_fold(plain.size_field(), |product, &n| product.checked_mul(n));
         if promised.is_none_or(|promised| promised > bytes) {
-            return Err(ArrayError::Length { promised: promised.map_or("more than 2^64".into(), |n| n.to_string()), found: bytes });
+            return Err(ArrayError::Length {
+                promised: promised.map_or("more than 2^64".into(), |n| n.to_string()),
+                found: bytes,
+            });
         }
         let shape: Vec<usize> = npy.shape().iter().map(|&n| n as usize).collect();
         let order = npy.order();
@@ -105,7 +108,8 @@ fn row_major<T: Clone>(values: Vec<T>, shape: &[usize], order: Order) -> Vec<T> 
     match order {
         Order::C => values,
         Order::Fortran => {
-            let strides: Vec<usize> = shape.iter().scan(1, |product, &n| Some(std::mem::replace(product, *product * n))).collect();
+            let strides: Vec<usize> =
+                shape.iter().scan(1, |product, &n| Some(std::mem::replace(product, *product * n))).collect();
             let mut index = vec![0; shape.len()];
             (0..values.len())
                 .map(|_| {
@@ -133,13 +137,21 @@ pub(crate) fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Array>, A
         .map(|(name, view)| {
             let data = view.data();
             let values = match view.dtype() {
-                Dtype::F32 => Values::F32(data.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().expect("four bytes"))).collect()),
-                Dtype::F64 => Values::F64(data.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().expect("eight bytes"))).collect()),
+                Dtype::F32 => Values::F32(
+                    data.chunks_exact(4).map(|b| f32::from_le_bytes(b.try_into().expect("four bytes"))).collect(),
+                ),
+                Dtype::F64 => Values::F64(
+                    data.chunks_exact(8).map(|b| f64::from_le_bytes(b.try_into().expect("eight bytes"))).collect(),
+                ),
                 Dtype::U8 => Values::U8(data.to_vec()),
-                Dtype::I32 => {
-                    Values::I64(data.chunks_exact(4).map(|b| i32::from_le_bytes(b.try_into().expect("four bytes")).into()).collect())
-                }
-                Dtype::I64 => Values::I64(data.chunks_exact(8).map(|b| i64::from_le_bytes(b.try_into().expect("eight bytes"))).collect()),
+                Dtype::I32 => Values::I64(
+                    data.chunks_exact(4)
+                        .map(|b| i32::from_le_bytes(b.try_into().expect("four bytes")).into())
+                        .collect(),
+                ),
+                Dtype::I64 => Values::I64(
+                    data.chunks_exact(8).map(|b| i64::from_le_bytes(b.try_into().expect("eight bytes"))).collect(),
+                ),
                 other => return Err(ArrayError::Type(format!("{other:?}"))),
             };
             Ok((name.to_owned(), Array { shape: view.shape().to_vec(), values }))

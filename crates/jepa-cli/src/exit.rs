@@ -44,7 +44,9 @@ pub enum CliError {
         what: String,
     },
     /// A backend that this binary was built without.
-    #[error("backend {name} is not in this binary, which has {compiled}; build it with `cargo build --release -p jepa-cli --features {name}`")]
+    #[error(
+        "backend {name} is not in this binary, which has {compiled}; build it with `cargo build --release -p jepa-cli --features {name}`"
+    )]
     BackendNotCompiled {
         /// The backend asked for.
         name: &'static str,
@@ -97,7 +99,10 @@ impl CliError {
             Self::BrokenPipe => 0,
             Self::InputsFailed { .. } | Self::Input { .. } | Self::Missed { .. } => 1,
             Self::Usage { .. } | Self::BackendNotCompiled { .. } => 2,
-            Self::Model { source: ModelError::Size { .. } | ModelError::Layer { .. } | ModelError::LayerWord { .. }, .. } => 2,
+            Self::Model {
+                source: ModelError::Size { .. } | ModelError::Layer { .. } | ModelError::LayerWord { .. },
+                ..
+            } => 2,
             Self::Model { .. } | Self::Output { .. } => 3,
         }
     }

@@ -72,7 +72,8 @@ fn expand_folder(folder: &Path, takes_clips: bool, depth: usize, inputs: &mut Ve
     let mut paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).filter(|path| !is_hidden(path)).collect();
     paths.sort_by(|a, b| natural_order(&a.to_string_lossy(), &b.to_string_lossy()));
     let (folders, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.is_dir() && !path.is_symlink());
-    let (pictures, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|path| has_extension(path, &PICTURE_EXTENSIONS));
+    let (pictures, others): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|path| has_extension(path, &PICTURE_EXTENSIONS));
     if takes_clips && !pictures.is_empty() {
         inputs.push(Input { name: folder.display().to_string(), source: Source::FrameFolder(pictures) });
     } else {
@@ -115,7 +116,8 @@ impl Input {
             Source::FrameFolder(paths) => {
                 let mut frames = Vec::new();
                 for i in spaced(paths.len(), most_frames) {
-                    let frame = decode(&paths[i], &mut notes).map_err(|error| format!("{}: {error}", paths[i].display()))?;
+                    let frame =
+                        decode(&paths[i], &mut notes).map_err(|error| format!("{}: {error}", paths[i].display()))?;
                     frames.push(preprocess.frame_u8(&frame)?);
                 }
                 notes.extend(sampling_note(paths.len(), frames.len()));
@@ -126,7 +128,9 @@ impl Input {
                 if all.len() > 1 && !preprocess.takes_clips() {
                     return Err(ModelError::ClipForImageModel { frames: all.len(), family: preprocess.family() }.into());
                 }
-                let frames = spaced(all.len(), most_frames).map(|i| preprocess.frame_u8(&all[i])).collect::<Result<Vec<_>, _>>()?;
+                let frames = spaced(all.len(), most_frames)
+                    .map(|i| preprocess.frame_u8(&all[i]))
+                    .collect::<Result<Vec<_>, _>>()?;
                 notes.extend(sampling_note(all.len(), frames.len()));
                 frames
             }

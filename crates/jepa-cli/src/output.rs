@@ -10,8 +10,8 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use safetensors::tensor::TensorView;
 use safetensors::Dtype;
+use safetensors::tensor::TensorView;
 use tempfile::NamedTempFile;
 
 use crate::exit::CliError;
@@ -69,7 +69,10 @@ impl PartialFile {
 }
 
 /// Named f32 tensors as a `.safetensors` file.
-pub(crate) fn write_safetensors(target: &Path, tensors: &BTreeMap<String, (Vec<usize>, Vec<f32>)>) -> Result<(), CliError> {
+pub(crate) fn write_safetensors(
+    target: &Path,
+    tensors: &BTreeMap<String, (Vec<usize>, Vec<f32>)>,
+) -> Result<(), CliError> {
     let bytes: Vec<(&String, &Vec<usize>, Vec<u8>)> = tensors
         .iter()
         .map(|(name, (shape, values))| (name, shape, values.iter().flat_map(|v| v.to_le_bytes()).collect()))

@@ -21,7 +21,8 @@ impl Progress {
             Some(total as u64),
             if visible { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() },
         );
-        let style = ProgressStyle::with_template("{bar:32} {pos}/{len} {per_sec} eta {eta}").expect("the template names known fields only");
+        let style = ProgressStyle::with_template("{bar:32} {pos}/{len} {per_sec} eta {eta}")
+            .expect("the template names known fields only");
         bar.set_style(style);
         bar.enable_steady_tick(Duration::from_millis(250));
         Self { bar, quiet: shared.quiet }

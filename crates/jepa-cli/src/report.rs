@@ -15,11 +15,7 @@ pub(crate) trait Report: Serialize {
 
 /// Prints a report in the form that was asked for.
 pub(crate) fn print(report: &impl Report, shared: &Shared) -> Result<(), CliError> {
-    if shared.json {
-        print_json(report)
-    } else {
-        print_text(&report.text())
-    }
+    if shared.json { print_json(report) } else { print_text(&report.text()) }
 }
 
 /// Prints `value` as JSON.
@@ -31,7 +27,11 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
 /// Prints text and ends it with a line break.
 pub(crate) fn print_text(text: &str) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| if text.ends_with('\n') { Ok(()) } else { stdout.write_all(b"\n") }).and_then(|()| stdout.flush()) {
+    match stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| if text.ends_with('\n') { Ok(()) } else { stdout.write_all(b"\n") })
+        .and_then(|()| stdout.flush())
+    {
         Ok(()) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Err(CliError::BrokenPipe),
         Err(error) => Err(CliError::output("stdout", error)),

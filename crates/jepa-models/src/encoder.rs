@@ -9,7 +9,8 @@ use crate::error::ModelError;
 use crate::families;
 use crate::features::Encoded;
 use crate::nn::{
-    Act, Block, BlockConfig, Grid, Pixels, Rope, RopeAngles, TokenIds, Visibility, resize_table_2d, resize_table_3d, tubelets,
+    Act, Block, BlockConfig, Grid, Pixels, Rope, RopeAngles, TokenIds, Visibility, resize_table_2d, resize_table_3d,
+    tubelets,
 };
 use crate::trace::Trace;
 
@@ -47,7 +48,11 @@ impl EncoderConfig {
             norm: norm(),
             hier_norm: h.hier_layers.iter().map(|_| norm()).collect(),
             proj: h.proj.map(|p| {
-                (LinearConfig::new(dim, p.hidden).init(device), Act::new(p.act), LinearConfig::new(p.hidden, dim).init(device))
+                (
+                    LinearConfig::new(dim, p.hidden).init(device),
+                    Act::new(p.act),
+                    LinearConfig::new(p.hidden, dim).init(device),
+                )
             }),
             config: self.clone(),
         }
@@ -155,9 +160,12 @@ impl<B: Backend> Encoder<B> {
 
     fn collect(&self, tokens: Tensor<B, 3>, grid: Grid, prefix: usize, pass: Pass<'_, '_, B>) -> Encoded<B> {
         let Pass { options, trace, outputs } = pass;
-        let at = |layer: usize| outputs.iter().find(|(i, _)| *i == layer).map(|(_, x)| x.clone()).expect("run_blocks kept this layer");
+        let at = |layer: usize| {
+            outputs.iter().find(|(i, _)| *i == layer).map(|(_, x)| x.clone()).expect("run_blocks kept this layer")
+        };
         let hier_layers = &self.config.hparams.hier_layers;
-        let hier: Vec<_> = hier_layers.iter().zip(&self.hier_norm).map(|(&layer, norm)| norm.forward(at(layer))).collect();
+        let hier: Vec<_> =
+            hier_layers.iter().zip(&self.hier_norm).map(|(&layer, norm)| norm.forward(at(layer))).collect();
         for (k, x) in hier.iter().enumerate() {
             trace.see(x, || format!("enc.hier_norm.{k}"));
         }
@@ -165,8 +173,15 @@ impl<B: Backend> Encoder<B> {
             Some(k) => hier[k].clone(),
             None => self.norm.forward(at(layer)),
         });
-        let encoded =
-            Encoded { layers: layers.collect(), tokens, hier, grid, prefix, config: self.config.clone(), proj: self.proj.clone() };
+        let encoded = Encoded {
+            layers: layers.collect(),
+            tokens,
+            hier,
+            grid,
+            prefix,
+            config: self.config.clone(),
+            proj: self.proj.clone(),
+        };
         encoded.trace_state(trace);
         encoded
     }
@@ -191,7 +206,11 @@ impl<B: Backend> Encoder<B> {
     /// Pixels to patch tokens by the video (or only) patch embedding.
     ///
     /// **Shapes** `[batch, chans, frames, height, width]` → `[batch, patches, embed_dim]`.
-    pub(crate) fn patches(&self, pixels: Pixels<B>, pass: &mut Pass<'_, '_, B>) -> Result<(Tensor<B, 3>, Grid), ModelError> {
+    pub(crate) fn patches(
+        &self,
+        pixels: Pixels<B>,
+        pass: &mut Pass<'_, '_, B>,
+    ) -> Result<(Tensor<B, 3>, Grid), ModelError> {
         self.patches_by(&self.patch_embed, self.config.hparams.tubelet_size, "enc.patch_embed", pixels, pass)
     }
 
@@ -227,10 +246,15 @@ impl<B: Backend> Encoder<B> {
     /// The 2-D position table on `grid`: the CLS row, where there is one, and the patch rows.
     ///
     /// The stored rows are used as they are when the picture is square and has as many patches; otherwise they are resized.
-    pub(crate) fn table_2d(&self, grid: Grid, square: bool) -> Result<(Option<Tensor<B, 2>>, Tensor<B, 2>), ModelError> {
+    pub(crate) fn table_2d(
+        &self,
+        grid: Grid,
+        square: bool,
+    ) -> Result<(Option<Tensor<B, 2>>, Tensor<B, 2>), ModelError> {
         let table = self.part(&self.pos_embed, "enc.pos_embed")?.val();
         let cls = usize::from(self.config.hparams.cls_token);
-        let (first, rows) = (table.clone().narrow(0, 0, cls.max(1)), table.clone().narrow(0, cls, table.dims()[0] - cls));
+        let (first, rows) =
+            (table.clone().narrow(0, 0, cls.max(1)), table.clone().narrow(0, cls, table.dims()[0] - cls));
         let native = Grid { frames: 1, ..self.config.native_grid() };
         let rows = if square && grid.tokens() == native.tokens() {
             rows
@@ -248,14 +272,21 @@ impl<B: Backend> Encoder<B> {
     }
 
     /// Rotary positions of the tokens that are encoded, behind `prefix` tokens without a position.
-    pub(crate) fn rope(&self, grid: Grid, prefix: usize, pass: &Pass<'_, '_, B>) -> Result<Option<Rope<B>>, ModelError> {
+    pub(crate) fn rope(
+        &self,
+        grid: Grid,
+        prefix: usize,
+        pass: &Pass<'_, '_, B>,
+    ) -> Result<Option<Rope<B>>, ModelError> {
         let h = &self.config.hparams;
         let rope = h.rope.ok_or(ModelError::MissingPart { family: self.config.family, part: "jepa.enc.rope_theta" })?;
         let angles = RopeAngles::new(rope, h.embed_dim / h.n_head);
         let positions: Vec<Vec<_>> = pass
             .kept_ids(grid)
             .iter()
-            .map(|ids| std::iter::repeat_n(None, prefix).chain(ids.iter().map(|&id| Some(angles.position(id, grid)))).collect())
+            .map(|ids| {
+                std::iter::repeat_n(None, prefix).chain(ids.iter().map(|&id| Some(angles.position(id, grid)))).collect()
+            })
             .collect();
         Ok(Rope::new(angles, &positions, &self.patch_embed.weight.device()))
     }

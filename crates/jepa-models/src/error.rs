@@ -22,7 +22,9 @@ pub enum ModelError {
         wanted: usize,
     },
     /// A picture or clip that does not fill one patch.
-    #[error("input of {frames} frames at {height}×{width} pixels does not fill one patch of {patch}×{patch} (jepa.enc.patch_size)")]
+    #[error(
+        "input of {frames} frames at {height}×{width} pixels does not fill one patch of {patch}×{patch} (jepa.enc.patch_size)"
+    )]
     TooSmall {
         /// Frames of the input.
         frames: usize,

@@ -1,11 +1,11 @@
 //! What an encoder gives: tokens, hierarchical and intermediate outputs, and the ways to make one vector of them.
 
-use burn::prelude::*;
 use crate::encoder::{EncoderConfig, Projector};
 use crate::error::ModelError;
 use crate::families;
 use crate::nn::Grid;
 use crate::trace::Trace;
+use burn::prelude::*;
 
 /// How tokens become one vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -160,8 +160,12 @@ impl LayerSelection {
             match *word {
                 LayerWord::Index(layer) if layer < n_layer => layers.push(layer),
                 LayerWord::Last(count) if count <= n_layer => layers.extend(n_layer - count..n_layer),
-                LayerWord::Index(layer) => return Err(ModelError::Layer { found: layer.to_string(), last: n_layer - 1 }),
-                LayerWord::Last(count) => return Err(ModelError::Layer { found: format!("last{count}"), last: n_layer - 1 }),
+                LayerWord::Index(layer) => {
+                    return Err(ModelError::Layer { found: layer.to_string(), last: n_layer - 1 });
+                }
+                LayerWord::Last(count) => {
+                    return Err(ModelError::Layer { found: format!("last{count}"), last: n_layer - 1 });
+                }
             }
         }
         Ok(layers)

@@ -35,7 +35,9 @@ impl Preprocess {
     pub fn new(hparams: &Hparams) -> Self {
         let (pre, enc) = (&hparams.pre, &hparams.enc);
         let resize = match pre.resize_mode {
-            ResizeMode::ShortestEdge => Resize::ShortestEdge { short: pre.resize_short, crop_h: pre.crop, crop_w: pre.crop },
+            ResizeMode::ShortestEdge => {
+                Resize::ShortestEdge { short: pre.resize_short, crop_h: pre.crop, crop_w: pre.crop }
+            }
             ResizeMode::Squash => Resize::Squash { height: pre.crop, width: pre.crop },
         };
         let filter = match pre.resample {

@@ -11,11 +11,14 @@ use crate::report::{self, Report};
 pub(crate) fn run(args: &CompareArgs, shared: &Shared) -> Result<(), CliError> {
     let read = |path: &Path| read_named(path).map_err(|error| CliError::input(path.display().to_string(), error));
     let (got, want) = (read(&args.a)?, read(&args.b)?);
-    let bar = Bar { cos_min: args.min_cos.unwrap_or(f64::NEG_INFINITY), rel_max: args.max_rel.unwrap_or(f64::INFINITY) };
+    let bar =
+        Bar { cos_min: args.min_cos.unwrap_or(f64::NEG_INFINITY), rel_max: args.max_rel.unwrap_or(f64::INFINITY) };
     let judged = args.min_cos.is_some() || args.max_rel.is_some();
 
     let mut comparison = Comparison { tensors: Vec::new(), only_in_a: Vec::new(), only_in_b: Vec::new() };
-    if let (1, Some((_, a)), 1, Some((name, b))) = (got.len(), got.first_key_value(), want.len(), want.first_key_value()) {
+    if let (1, Some((_, a)), 1, Some((name, b))) =
+        (got.len(), got.first_key_value(), want.len(), want.first_key_value())
+    {
         comparison.tensors.push(compare(name.clone(), a, b, bar, judged)?);
     } else {
         for (name, b) in &want {
@@ -27,15 +30,21 @@ pub(crate) fn run(args: &CompareArgs, shared: &Shared) -> Result<(), CliError> {
         comparison.only_in_a = got.keys().filter(|name| !want.contains_key(*name)).cloned().collect();
     }
     if comparison.tensors.is_empty() {
-        return Err(CliError::Missed { what: format!("{} and {} share no tensor name", args.a.display(), args.b.display()) });
+        return Err(CliError::Missed {
+            what: format!("{} and {} share no tensor name", args.a.display(), args.b.display()),
+        });
     }
     report::print(&comparison, shared)?;
     let missed = comparison.tensors.iter().filter(|t| t.passed == Some(false)).count();
     match (missed, comparison.only_in_b.len()) {
         (0, 0) => Ok(()),
-        (0, absent) if judged => Err(CliError::Missed { what: format!("{absent} wanted tensors are not in {}", args.a.display()) }),
+        (0, absent) if judged => {
+            Err(CliError::Missed { what: format!("{absent} wanted tensors are not in {}", args.a.display()) })
+        }
         (0, _) => Ok(()),
-        (missed, _) => Err(CliError::Missed { what: format!("{missed} of {} tensors miss the bar", comparison.tensors.len()) }),
+        (missed, _) => {
+            Err(CliError::Missed { what: format!("{missed} of {} tensors miss the bar", comparison.tensors.len()) })
+        }
     }
 }
 

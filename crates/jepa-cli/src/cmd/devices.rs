@@ -61,10 +61,23 @@ fn instruction_sets() -> Vec<&'static str> {
     macro_rules! found {
         ($($name:tt),+) => { [$(($name, std::arch::is_x86_feature_detected!($name))),+] };
     }
-    found!("sse4.2", "avx", "avx2", "fma", "f16c", "avxvnni", "avx512f", "avx512bw", "avx512vl", "avx512vnni", "avx512bf16", "avx512fp16")
-        .into_iter()
-        .filter_map(|(name, found)| found.then_some(name))
-        .collect()
+    found!(
+        "sse4.2",
+        "avx",
+        "avx2",
+        "fma",
+        "f16c",
+        "avxvnni",
+        "avx512f",
+        "avx512bw",
+        "avx512vl",
+        "avx512vnni",
+        "avx512bf16",
+        "avx512fp16"
+    )
+    .into_iter()
+    .filter_map(|(name, found)| found.then_some(name))
+    .collect()
 }
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -83,8 +96,15 @@ impl Report for Devices {
             };
             text += &format!("  {:8} {state:24} {}\n", backend.name, backend.device);
         }
-        let sets = if self.cpu.instruction_sets.is_empty() { "none detected".into() } else { self.cpu.instruction_sets.join(" ") };
-        text += &format!("cpu\n  {}, {} threads\n  {sets}\n  matrix products: {}\n", self.cpu.arch, self.cpu.threads, self.cpu.matmul);
+        let sets = if self.cpu.instruction_sets.is_empty() {
+            "none detected".into()
+        } else {
+            self.cpu.instruction_sets.join(" ")
+        };
+        text += &format!(
+            "cpu\n  {}, {} threads\n  {sets}\n  matrix products: {}\n",
+            self.cpu.arch, self.cpu.threads, self.cpu.matmul
+        );
         text
     }
 }

@@ -39,7 +39,8 @@ impl Task for Embed<'_> {
         if let Some(pool) = args.pool.pool() {
             config.check_pool(pool).map_err(refuse)?;
         }
-        let layers = args.layers.as_ref().map(|layers| layers.resolve(config.hparams.n_layer)).transpose().map_err(refuse)?;
+        let layers =
+            args.layers.as_ref().map(|layers| layers.resolve(config.hparams.n_layer)).transpose().map_err(refuse)?;
         let rows = match (&args.output, format) {
             (Some(path), Some(format)) => Rows::File(RowWriter::create(path, format, Element::F32, TENSOR_NAME)?),
             _ => Rows::Summary(Summary::default()),
@@ -212,9 +213,15 @@ impl Rows {
                 writer.finish()?;
                 let (rows, failed) = (tally.total - tally.failed, tally.failed);
                 if shared.json {
-                    report::print_json(&serde_json::json!({ "output": output, "shape": shape, "rows": rows, "failed": failed }))?;
+                    report::print_json(
+                        &serde_json::json!({ "output": output, "shape": shape, "rows": rows, "failed": failed }),
+                    )?;
                 } else if !shared.quiet && rows > 0 {
-                    let failures = if failed > 0 { format!(", {failed} failed (see {output}.index.jsonl)") } else { String::new() };
+                    let failures = if failed > 0 {
+                        format!(", {failed} failed (see {output}.index.jsonl)")
+                    } else {
+                        String::new()
+                    };
                     say_on_stderr(&format!("{rows} embedded into {output} {shape:?}{failures}"));
                 }
                 Ok(())
@@ -248,7 +255,13 @@ impl Report for Summary {
         let mut text = String::new();
         for row in &self.rows {
             let first: Vec<_> = row.values.iter().take(4).map(|v| format!("{v:.4}")).collect();
-            text += &format!("{}  {:?}  length {:.4}  [{}, …]\n", row.input, row.shape, length(&row.values), first.join(", "));
+            text += &format!(
+                "{}  {:?}  length {:.4}  [{}, …]\n",
+                row.input,
+                row.shape,
+                length(&row.values),
+                first.join(", ")
+            );
         }
         text
     }

@@ -145,7 +145,9 @@ fn predictor(h: &Hparams) -> Option<Value> {
 fn head(h: &Hparams) -> Option<Value> {
     let head = h.head.as_ref()?;
     let mut value = match head.kind {
-        HeadKind::AttentivePool { n_pool_layers, .. } => json!({ "kind": "attentive_pool", "n_pool_layers": n_pool_layers }),
+        HeadKind::AttentivePool { n_pool_layers, .. } => {
+            json!({ "kind": "attentive_pool", "n_pool_layers": n_pool_layers })
+        }
         HeadKind::LinearCls => json!({ "kind": "linear_cls" }),
     };
     value["n_classes"] = head.n_classes.into();
@@ -179,9 +181,19 @@ impl Report for Info {
             line("source", url);
         }
         line("parameters", &self.file["parameters"].to_string());
-        line("file", &format!("{} bytes, {} tensors, GGUF v{}", self.file["bytes"], self.file["tensors"], self.file["gguf_version"]));
-        let types: Vec<_> =
-            self.file["types"].as_object().into_iter().flatten().map(|(name, share)| format!("{name} × {}", share["tensors"])).collect();
+        line(
+            "file",
+            &format!(
+                "{} bytes, {} tensors, GGUF v{}",
+                self.file["bytes"], self.file["tensors"], self.file["gguf_version"]
+            ),
+        );
+        let types: Vec<_> = self.file["types"]
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(name, share)| format!("{name} × {}", share["tensors"]))
+            .collect();
         line("types", &types.join(", "));
         line("encoder", &words(&self.encoder));
         line("predictor", &self.predictor.as_ref().map_or("none".into(), words));
@@ -199,11 +211,16 @@ fn words(value: &Value) -> String {
     let word = |value: &Value| match value {
         Value::String(text) => text.clone(),
         Value::Array(items) if items.len() > LABELS_SHOWN => {
-            let shown: Vec<_> = items.iter().take(LABELS_SHOWN).map(|item| item.as_str().map_or(item.to_string(), str::to_owned)).collect();
+            let shown: Vec<_> = items
+                .iter()
+                .take(LABELS_SHOWN)
+                .map(|item| item.as_str().map_or(item.to_string(), str::to_owned))
+                .collect();
             format!("[{}, … {} in all]", shown.join(", "), items.len())
         }
         other => other.to_string(),
     };
-    let pairs: Vec<_> = value.as_object().into_iter().flatten().map(|(key, value)| format!("{key} {}", word(value))).collect();
+    let pairs: Vec<_> =
+        value.as_object().into_iter().flatten().map(|(key, value)| format!("{key} {}", word(value))).collect();
     pairs.join(", ")
 }

@@ -17,18 +17,25 @@ pub(crate) fn run(args: &PreprocessArgs, shared: &Shared) -> Result<(), CliError
     let bundle = open_bundle(&args.model.model, args.model.no_mmap, shared)?;
     let mut preprocess = Preprocess::new(bundle.hparams());
     if let Some(size) = args.size {
-        preprocess = preprocess.with_size(size.height, size.width).map_err(|error| model_error(&args.model.model, error))?;
+        preprocess =
+            preprocess.with_size(size.height, size.width).map_err(|error| model_error(&args.model.model, error))?;
     }
     let (element, name) = if args.u8 { (Element::U8, "pixels_u8") } else { (Element::F32, "pixels") };
     let inputs = inputs::expand(&args.inputs, preprocess.takes_clips());
     let progress = Progress::new(inputs.len(), shared);
-    let mut sink = PixelSink { writer: RowWriter::create(&args.output, format, element, name)?, preprocess: preprocess.clone(), u8: args.u8 };
+    let mut sink = PixelSink {
+        writer: RowWriter::create(&args.output, format, element, name)?,
+        preprocess: preprocess.clone(),
+        u8: args.u8,
+    };
     let tally = stream::run(&inputs, &preprocess, args.frames.map(usize::from), BATCH, &progress, &mut sink)?;
     let (shape, output) = (sink.writer.shape(), args.output.display().to_string());
     sink.writer.finish()?;
     let rows = tally.total - tally.failed;
     if shared.json {
-        report::print_json(&serde_json::json!({ "output": output, "shape": shape, "rows": rows, "failed": tally.failed }))?;
+        report::print_json(
+            &serde_json::json!({ "output": output, "shape": shape, "rows": rows, "failed": tally.failed }),
+        )?;
     } else if !shared.quiet && rows > 0 {
         say_on_stderr(&format!("{rows} written to {output} {shape:?}"));
     }

@@ -57,7 +57,8 @@ impl Task for TraceTask<'_> {
                     .prepare(&preprocess, args.input.frames.map(usize::from))
                     .map_err(|error| CliError::input(input.name.clone(), error))?;
                 let ready = [Ready { name: input.name.clone(), prepared }];
-                let pixels = stream::pixels(&ready, &preprocess, &device).map_err(|error| CliError::input(input.name.clone(), error))?;
+                let pixels = stream::pixels(&ready, &preprocess, &device)
+                    .map_err(|error| CliError::input(input.name.clone(), error))?;
                 (input.name.clone(), pixels)
             }
         };
@@ -74,7 +75,9 @@ impl Task for TraceTask<'_> {
             .map_err(|error| CliError::input(name, error))?;
         if seen.is_empty() {
             let pattern = args.filter.as_deref().unwrap_or("*");
-            return Err(CliError::usage(format!("--filter {pattern}: no tensor has such a name; without it all are written")));
+            return Err(CliError::usage(format!(
+                "--filter {pattern}: no tensor has such a name; without it all are written"
+            )));
         }
         write_safetensors(&args.output, &seen)?;
         if shared.json {

@@ -19,7 +19,11 @@ impl Format {
         let found = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
         allowed.iter().copied().find(|format| format.extension() == found).ok_or_else(|| {
             let words: Vec<_> = allowed.iter().map(|format| format!(".{}", format.extension())).collect();
-            CliError::usage(format!("output {}: the extension decides the format; wanted {}", path.display(), words.join(", ")))
+            CliError::usage(format!(
+                "output {}: the extension decides the format; wanted {}",
+                path.display(),
+                words.join(", ")
+            ))
         })
     }
 
@@ -80,7 +84,9 @@ fn npy_header(element: Element, shape: &[usize]) -> Vec<u8> {
     let axes: String = shape.iter().map(|n| format!("{n}, ")).collect();
     let mut header = b"\x93NUMPY\x01\x00".to_vec();
     header.extend(((HEADER_BYTES - 10) as u16).to_le_bytes());
-    header.extend(format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", element.npy(), axes.trim_end()).bytes());
+    header.extend(
+        format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({}), }}", element.npy(), axes.trim_end()).bytes(),
+    );
     header.resize(HEADER_BYTES - 1, b' ');
     header.push(b'\n');
     header
@@ -89,7 +95,8 @@ fn npy_header(element: Element, shape: &[usize]) -> Vec<u8> {
 /// The safetensors format: length of the rest, JSON, blanks.
 fn safetensors_header(element: Element, name: &str, shape: &[usize]) -> Vec<u8> {
     let bytes = shape.iter().product::<usize>() * element.bytes();
-    let json = serde_json::json!({ name: { "dtype": element.safetensors(), "shape": shape, "data_offsets": [0, bytes] } });
+    let json =
+        serde_json::json!({ name: { "dtype": element.safetensors(), "shape": shape, "data_offsets": [0, bytes] } });
     let mut header = ((HEADER_BYTES - 8) as u64).to_le_bytes().to_vec();
     header.extend(json.to_string().bytes());
     header.resize(HEADER_BYTES, b' ');

@@ -31,7 +31,12 @@ enum IndexLine<'a> {
 
 impl RowWriter {
     /// Opens the output and its index. `tensor_name` is the name of the array in a `.safetensors` file.
-    pub(crate) fn create(target: &Path, format: Format, element: Element, tensor_name: &'static str) -> Result<Self, CliError> {
+    pub(crate) fn create(
+        target: &Path,
+        format: Format,
+        element: Element,
+        tensor_name: &'static str,
+    ) -> Result<Self, CliError> {
         let mut file = PartialFile::create(target)?;
         if header(format, element, tensor_name, &[]).is_some() {
             file.write(&[0; HEADER_BYTES])?;
@@ -43,9 +48,9 @@ impl RowWriter {
     /// Whether a row of this shape fits behind those already written; says why not.
     pub(crate) fn accepts(&self, shape: &[usize]) -> Result<(), String> {
         match &self.row_shape {
-            Some(wanted) if wanted != shape => {
-                Err(format!("its row has shape {shape:?}, earlier rows have {wanted:?}; give --frames or --size, or embed it separately"))
-            }
+            Some(wanted) if wanted != shape => Err(format!(
+                "its row has shape {shape:?}, earlier rows have {wanted:?}; give --frames or --size, or embed it separately"
+            )),
             _ if self.format == Format::Csv && shape.len() != 1 => {
                 Err("a token map does not fit into .csv; write .npy, .safetensors or .jsonl".to_owned())
             }

@@ -133,7 +133,11 @@ impl Case {
     /// # Errors
     /// [`ParityError::Type`] when there is none of that type, [`ParityError::File`] when a model has no file of expected outputs.
     pub fn variants(&self, wanted: Option<&str>) -> Result<Vec<Variant>, ParityError> {
-        let mut variants = self.models.iter().map(|(model_type, file)| self.variant(model_type, file)).collect::<Result<Vec<_>, _>>()?;
+        let mut variants = self
+            .models
+            .iter()
+            .map(|(model_type, file)| self.variant(model_type, file))
+            .collect::<Result<Vec<_>, _>>()?;
         if let Some(quant) = &self.quant {
             variants.extend(quant.variants.iter().map(|variant| self.quantised(quant, variant)));
         }

@@ -26,9 +26,15 @@ pub struct Replay {
 ///
 /// # Errors
 /// [`ParityError`] when the case contradicts itself; an output that misses its bar is a line, not an error.
-pub fn replay<B: Backend>(case: &Case, variant: &Variant, model: &mut Jepa<B>, device: &B::Device) -> Result<Replay, ParityError> {
+pub fn replay<B: Backend>(
+    case: &Case,
+    variant: &Variant,
+    model: &mut Jepa<B>,
+    device: &B::Device,
+) -> Result<Replay, ParityError> {
     let read = |path: &Path| {
-        read_safetensors(path).map_err(|error| ParityError::File { file: path.display().to_string(), what: error.to_string() })
+        read_safetensors(path)
+            .map_err(|error| ParityError::File { file: path.display().to_string(), what: error.to_string() })
     };
     let inputs = read(&variant.inputs)?;
     let expect = if variant.expect == variant.inputs { inputs.clone() } else { read(&variant.expect)? };
@@ -64,7 +70,9 @@ pub fn replay<B: Backend>(case: &Case, variant: &Variant, model: &mut Jepa<B>, d
             match (got, expect.get(name)) {
                 (None, _) if optional => {}
                 (None, _) => replay.lines.push(Line { note: Some("no such output of an encoder".into()), ..line }),
-                (_, None) => replay.lines.push(Line { note: Some(format!("{name} is not stored for this type")), ..line }),
+                (_, None) => {
+                    replay.lines.push(Line { note: Some(format!("{name} is not stored for this type")), ..line })
+                }
                 (Some(got), Some(want)) => {
                     let (shape, values) = (got.shape.to_vec(), got.iter::<f32>().collect::<Vec<_>>());
                     replay.lines.push(judge(&shape, &values, want, variant, optional, line));
@@ -85,7 +93,11 @@ fn judge(shape: &[usize], values: &[f32], want: &Array, variant: &Variant, optio
         (false, false) => Outcome::Miss,
     };
     if shape != want.shape {
-        return Line { outcome: verdict(false), note: Some(format!("shape {shape:?}, wanted {:?}", want.shape)), ..line };
+        return Line {
+            outcome: verdict(false),
+            note: Some(format!("shape {shape:?}, wanted {:?}", want.shape)),
+            ..line
+        };
     }
     let got: Vec<f64> = values.iter().map(|&v| v.into()).collect();
     let agreement = Agreement::of(&got, &want.values.to_f64(), shape.last().copied().unwrap_or(1));
@@ -114,7 +126,12 @@ fn pos_interp(test: &Test) -> Result<Option<PosInterp>, String> {
     }
 }
 
-fn encode<B: Backend>(encoder: &Encoder<B>, test: &Test, inputs: &Arrays, device: &B::Device) -> Result<Encoded<B>, String> {
+fn encode<B: Backend>(
+    encoder: &Encoder<B>,
+    test: &Test,
+    inputs: &Arrays,
+    device: &B::Device,
+) -> Result<Encoded<B>, String> {
     let input = |role: &str| {
         let name = test.inputs.get(role).ok_or_else(|| format!("has no input {role}"))?;
         inputs.get(name).ok_or_else(|| format!("tensor {name} is not in the file"))
@@ -139,17 +156,28 @@ fn encode<B: Backend>(encoder: &Encoder<B>, test: &Test, inputs: &Arrays, device
 
 fn token_ids(array: &Array) -> Result<TokenIds, String> {
     let (Values::I64(values), [_, n]) = (&array.values, &array.shape[..]) else {
-        return Err(format!("ids are {} of shape {:?}, wanted integers [batch, ids]", array.values.type_name(), array.shape));
+        return Err(format!(
+            "ids are {} of shape {:?}, wanted integers [batch, ids]",
+            array.values.type_name(),
+            array.shape
+        ));
     };
     let rows = values
         .chunks(*n)
-        .map(|row| row.iter().map(|&id| usize::try_from(id).map_err(|_| format!("token id {id} is negative"))).collect())
+        .map(|row| {
+            row.iter().map(|&id| usize::try_from(id).map_err(|_| format!("token id {id} is negative"))).collect()
+        })
         .collect::<Result<Vec<_>, _>>()?;
     TokenIds::per_element(rows).map_err(|error| error.to_string())
 }
 
 /// The output that a role names; `None` for a role that encoders do not have.
-fn output<B: Backend>(encoded: &Encoded<B>, role: &str, test: &Test, n_hier: usize) -> Option<Result<TensorData, ModelError>> {
+fn output<B: Backend>(
+    encoded: &Encoded<B>,
+    role: &str,
+    test: &Test,
+    n_hier: usize,
+) -> Option<Result<TensorData, ModelError>> {
     let pool = match test.options.pooling.as_deref() {
         Some("cls") => Pool::Cls,
         Some("mean") => Pool::Mean,

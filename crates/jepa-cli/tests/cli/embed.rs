@@ -17,7 +17,8 @@ fn one_picture_becomes_one_row_with_an_index() {
 fn a_bad_input_has_no_row_and_the_others_come_out() {
     let s = Session::new();
     s.write("broken.png", "this is text");
-    let ran = s.run(&["embed", "-m", &model("hfvit"), &picture(), "broken.png", "absent.png", &picture(), "-o", "out.npy"]);
+    let ran =
+        s.run(&["embed", "-m", &model("hfvit"), &picture(), "broken.png", "absent.png", &picture(), "-o", "out.npy"]);
     assert_eq!(ran.code, 1, "{ran:?}");
     assert!(ran.stderr.contains("error: broken.png: ") && ran.stderr.contains("error: absent.png: "), "{}", ran.stderr);
     assert_eq!(s.npy("out.npy").0[0], 2);
@@ -114,7 +115,9 @@ fn poolings_differ_and_none_gives_the_token_map() {
     let (shape, tokens) = embed("none");
     let width = shape[2] as usize;
     assert_eq!(embed("cls").1, tokens[..width]);
-    let mean: Vec<f32> = (0..width).map(|c| tokens[width..].iter().skip(c).step_by(width).sum::<f32>() / (shape[1] - 1) as f32).collect();
+    let mean: Vec<f32> = (0..width)
+        .map(|c| tokens[width..].iter().skip(c).step_by(width).sum::<f32>() / (shape[1] - 1) as f32)
+        .collect();
     assert_close(&embed("mean").1, &mean, 1e-5);
     assert_eq!(embed("auto").1, embed("state").1);
     assert_ne!(embed("state").1, embed("cls").1);
@@ -159,7 +162,10 @@ fn frames_limits_a_clip_and_stderr_says_so() {
 #[test]
 fn another_size_gives_another_grid() {
     let s = Session::new();
-    s.good(&["embed", "-m", &model("vjepa2"), &picture(), "--pool", "none", "--size", "48x24", "-o", "out.npy"]);
+    let info: serde_json::Value = serde_json::from_str(&s.good(&["info", "--json", &model("vjepa2")]).stdout).unwrap();
+    let patch = info["encoder"]["patch_size"].as_u64().unwrap();
+    let size = format!("{}x{}", 6 * patch, 3 * patch);
+    s.good(&["embed", "-m", &model("vjepa2"), &picture(), "--pool", "none", "--size", &size, "-o", "out.npy"]);
     assert_eq!(s.npy("out.npy").0[1], 6 * 3);
 }
 
@@ -168,8 +174,12 @@ fn without_an_output_file_a_summary_or_json_goes_to_stdout() {
     let s = Session::new();
     let text = s.good(&["embed", "-m", &model("hfvit"), &picture()]).stdout;
     assert!(text.starts_with(&picture()) && text.contains("length"), "{text}");
-    let json: serde_json::Value = serde_json::from_str(&s.good(&["embed", "-m", &model("hfvit"), &picture(), "--json"]).stdout).unwrap();
-    assert_eq!(json["rows"][0]["shape"][0].as_u64().unwrap() as usize, json["rows"][0]["values"].as_array().unwrap().len());
+    let json: serde_json::Value =
+        serde_json::from_str(&s.good(&["embed", "-m", &model("hfvit"), &picture(), "--json"]).stdout).unwrap();
+    assert_eq!(
+        json["rows"][0]["shape"][0].as_u64().unwrap() as usize,
+        json["rows"][0]["values"].as_array().unwrap().len()
+    );
 }
 
 #[test]

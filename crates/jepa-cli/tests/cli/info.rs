@@ -11,12 +11,15 @@ fn text_names_family_sizes_and_types() {
 #[test]
 fn json_holds_the_numbers_of_the_file() {
     let s = Session::new();
-    let json: serde_json::Value = serde_json::from_str(&s.good(&["info", "--json", "--tensors", &model("levjepa")]).stdout).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&s.good(&["info", "--json", "--tensors", &model("levjepa")]).stdout).unwrap();
     assert_eq!(json["family"], "levjepa");
     assert_eq!(json["encoder"]["attn_mode"], "block_causal");
     let tensors = json["tensors"].as_array().unwrap();
-    let elements: u64 =
-        tensors.iter().map(|t| t["shape"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).product::<u64>()).sum();
+    let elements: u64 = tensors
+        .iter()
+        .map(|t| t["shape"].as_array().unwrap().iter().map(|n| n.as_u64().unwrap()).product::<u64>())
+        .sum();
     assert_eq!(json["file"]["parameters"], elements);
     assert_eq!(json["file"]["tensors"], tensors.len());
 }

@@ -3,10 +3,17 @@
 use crate::session::{Session, fixture, model, npy_bytes, picture};
 
 #[test]
-fn verify_passes_a_sound_case_and_skips_by_name() {
+fn verify_skips_by_name_what_it_cannot_replay() {
     let s = Session::new();
     let ran = s.good(&["verify", &fixture("cases/vjepa2_ac")]);
     assert!(ran.stdout.contains("skip") && ran.stdout.contains("ac_rollout"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("nothing was compared"), "{}", ran.stderr);
+}
+
+#[test]
+fn verify_passes_a_sound_case() {
+    let ran = Session::new().good(&["verify", &fixture("cases/levjepa")]);
+    assert!(ran.stdout.contains("pass  levjepa f32 ") && ran.stdout.contains(" 0 missed"), "{}", ran.stdout);
 }
 
 #[test]
@@ -35,7 +42,8 @@ fn verify_misses_a_case_whose_expectation_is_wrong() {
 fn verify_takes_the_type_asked_for() {
     let s = Session::new();
     let case = fixture("cases/ijepa");
-    let json: serde_json::Value = serde_json::from_str(&s.good(&["verify", &case, "--type", "q8_0", "--json"]).stdout).unwrap();
+    let json: serde_json::Value =
+        serde_json::from_str(&s.good(&["verify", &case, "--type", "q8_0", "--json"]).stdout).unwrap();
     assert!(json["lines"].as_array().unwrap().iter().all(|line| line["type"] == "q8_0"));
     let ran = s.run(&["verify", &case, "--type", "q9"]);
     assert_eq!(ran.code, 2);
@@ -47,8 +55,12 @@ fn compare_measures_and_judges() {
     let s = Session::new();
     s.write("a.npy", npy_bytes(&[2, 2], &[1.0, 0.0, 0.0, 2.0]));
     s.write("b.npy", npy_bytes(&[2, 2], &[1.0, 0.0, 0.0, 4.0]));
-    let json: serde_json::Value = serde_json::from_str(&s.good(&["compare", "a.npy", "b.npy", "--json"]).stdout).unwrap();
-    assert_eq!((json["tensors"][0]["cos_min"].as_f64(), json["tensors"][0]["rel_max"].as_f64()), (Some(1.0), Some(0.5)));
+    let json: serde_json::Value =
+        serde_json::from_str(&s.good(&["compare", "a.npy", "b.npy", "--json"]).stdout).unwrap();
+    assert_eq!(
+        (json["tensors"][0]["cos_min"].as_f64(), json["tensors"][0]["rel_max"].as_f64()),
+        (Some(1.0), Some(0.5))
+    );
     assert_eq!(s.run(&["compare", "a.npy", "b.npy", "--max-rel", "0.4"]).code, 1);
     assert_eq!(s.run(&["compare", "a.npy", "b.npy", "--min-cos", "0.9999"]).code, 0);
     s.write("c.npy", npy_bytes(&[4], &[1.0, 0.0, 0.0, 4.0]));
@@ -64,8 +76,16 @@ fn trace_names_tensors_by_their_place_in_the_schema() {
     let bytes = std::fs::read(s.path("all.safetensors")).unwrap();
     let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
     let names = tensors.names();
-    for name in ["enc.patch_embed", "enc.blk.0.ln1", "enc.blk.0.attn_qkv", "enc.blk.1.attn_out", "enc.blk.1.ffn_down", "enc.blk.1", "enc.norm", "enc.proj.2"]
-    {
+    for name in [
+        "enc.patch_embed",
+        "enc.blk.0.ln1",
+        "enc.blk.0.attn_qkv",
+        "enc.blk.1.attn_out",
+        "enc.blk.1.ffn_down",
+        "enc.blk.1",
+        "enc.norm",
+        "enc.proj.2",
+    ] {
         assert!(names.contains(&name), "{name} in {names:?}");
     }
     s.good(&["embed", "-m", &model("lewm"), &picture(), "--pool", "state", "-o", "state.npy"]);
@@ -74,5 +94,7 @@ fn trace_names_tensors_by_their_place_in_the_schema() {
 
     s.good(&["trace", "-m", &model("lewm"), &picture(), "--filter", "enc.blk.*.attn_out", "-o", "some.safetensors"]);
     let bytes = std::fs::read(s.path("some.safetensors")).unwrap();
-    assert!(safetensors::SafeTensors::deserialize(&bytes).unwrap().names().iter().all(|name| name.ends_with("attn_out")));
+    assert!(
+        safetensors::SafeTensors::deserialize(&bytes).unwrap().names().iter().all(|name| name.ends_with("attn_out"))
+    );
 }

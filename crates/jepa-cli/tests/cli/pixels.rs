@@ -57,7 +57,10 @@ fn frames_of_an_npy_file_equal_the_same_frames_as_pictures() {
     let m = model("vjepa2");
     s.good(&["preprocess", "-m", &m, &clip(), "-o", "clip.npy", "--u8"]);
     let (shape, bytes) = s.npy_u8("clip.npy");
-    let text = format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({}, {}, {}, 3), }}\n", shape[1], shape[2], shape[3]);
+    let text = format!(
+        "{{'descr': '|u1', 'fortran_order': False, 'shape': ({}, {}, {}, 3), }}\n",
+        shape[1], shape[2], shape[3]
+    );
     let mut npy = b"\x93NUMPY\x01\x00".to_vec();
     npy.extend((text.len() as u16).to_le_bytes());
     npy.extend(text.bytes());

@@ -17,7 +17,11 @@ fn a_model_that_is_not_there_or_no_model() {
     let s = Session::new();
     s.write("text.gguf", "hello, I am not a model");
     s.write("empty.gguf", "");
-    for (model, words) in [("absent.gguf", ["absent.gguf", "No such file"]), ("text.gguf", ["text.gguf", "magic"]), ("empty.gguf", ["empty.gguf", "header"])] {
+    for (model, words) in [
+        ("absent.gguf", ["absent.gguf", "No such file"]),
+        ("text.gguf", ["text.gguf", "magic"]),
+        ("empty.gguf", ["empty.gguf", "header"]),
+    ] {
         assert_one_line(&s.run(&["info", model]), 3, &words);
         assert_one_line(&s.run(&["embed", "-m", model, &picture()]), 3, &words);
         assert_one_line(&s.run(&["preprocess", "-m", model, &picture(), "-o", "x.npy"]), 3, &words);
@@ -53,9 +57,17 @@ fn inputs_that_are_no_pictures() {
 #[test]
 fn what_the_model_cannot_do() {
     let s = Session::new();
-    assert_one_line(&s.run(&["embed", "-m", &model("ijepa"), &picture(), "--pool", "cls"]), 3, &["cls", "no CLS token", "mean"]);
+    assert_one_line(
+        &s.run(&["embed", "-m", &model("ijepa"), &picture(), "--pool", "cls"]),
+        3,
+        &["cls", "no CLS token", "mean"],
+    );
     assert_one_line(&s.run(&["embed", "-m", &model("hfvit"), &picture(), "--pool", "state"]), 3, &["no projector"]);
-    assert_one_line(&s.run(&["embed", "-m", &model("ijepa"), &picture(), "--size", "33x32"]), 2, &["33×32", "no multiple"]);
+    assert_one_line(
+        &s.run(&["embed", "-m", &model("ijepa"), &picture(), "--size", "33x32"]),
+        2,
+        &["33×32", "no multiple"],
+    );
     assert_one_line(&s.run(&["embed", "-m", &model("ijepa"), &picture(), "--layers", "99"]), 2, &["99", "0 to"]);
 }
 
@@ -73,9 +85,17 @@ fn arguments_that_make_no_sense() {
     ] {
         assert_eq!(s.run(&args).code, 2, "{args:?}");
     }
-    assert_one_line(&s.run(&["embed", "-m", &model("ijepa"), &picture(), "-o", "out.txt"]), 2, &["out.txt", ".npy", ".csv"]);
+    assert_one_line(
+        &s.run(&["embed", "-m", &model("ijepa"), &picture(), "-o", "out.txt"]),
+        2,
+        &["out.txt", ".npy", ".csv"],
+    );
     assert_one_line(&s.run(&["verify", "a", "b", "--dump", "x.safetensors"]), 2, &["one case at a time"]);
-    assert_one_line(&s.run(&["trace", "-m", &model("ijepa"), &picture(), &picture(), "-o", "x.safetensors"]), 2, &["one input"]);
+    assert_one_line(
+        &s.run(&["trace", "-m", &model("ijepa"), &picture(), &picture(), "-o", "x.safetensors"]),
+        2,
+        &["one input"],
+    );
 }
 
 #[test]
@@ -113,7 +133,11 @@ fn tensors_that_are_no_pixels() {
 fn a_clip_for_an_image_model() {
     let s = Session::new();
     s.good(&["preprocess", "-m", &model("vjepa2"), &clip(), "-o", "clip.npy"]);
-    assert_one_line(&s.run(&["embed", "-m", &model("ijepa"), "--input-tensor", "clip.npy"]), 1, &["frames", "one picture at a time"]);
+    assert_one_line(
+        &s.run(&["embed", "-m", &model("ijepa"), "--input-tensor", "clip.npy"]),
+        1,
+        &["frames", "one picture at a time"],
+    );
 }
 
 #[test]

@@ -48,7 +48,8 @@ fn a_full_stdout_is_an_error_and_a_closed_one_is_not() {
 
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
-    let output = s.command(&["info", "--tensors", &model("ijepa")]).stdout(writer).stderr(Stdio::piped()).output().unwrap();
+    let output =
+        s.command(&["info", "--tensors", &model("ijepa")]).stdout(writer).stderr(Stdio::piped()).output().unwrap();
     let ran = Ran::from(output);
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
 }
@@ -58,8 +59,11 @@ fn ctrl_c_removes_what_is_unfinished() {
     let s = Session::new();
     // A picture that never comes: the program waits with its outputs open.
     assert!(Command::new("mkfifo").arg(s.path("never.png")).status().unwrap().success());
-    let mut child =
-        s.command(&["embed", "-q", "-m", &model("ijepa"), "never.png", "-o", "out.npy"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = s
+        .command(&["embed", "-q", "-m", &model("ijepa"), "never.png", "-o", "out.npy"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     while s.files().iter().filter(|name| name.ends_with(".part")).count() < 2 {
         assert!(child.try_wait().unwrap().is_none(), "it waits for the picture");
         std::thread::yield_now();

@@ -9,7 +9,11 @@ use crate::encoder::{Embedded, Encoder, Pass};
 use crate::error::ModelError;
 use crate::nn::{Pixels, Visibility};
 
-pub(super) fn embed<B: Backend>(enc: &Encoder<B>, pixels: Pixels<B>, pass: &mut Pass<'_, '_, B>) -> Result<Embedded<B>, ModelError> {
+pub(super) fn embed<B: Backend>(
+    enc: &Encoder<B>,
+    pixels: Pixels<B>,
+    pass: &mut Pass<'_, '_, B>,
+) -> Result<Embedded<B>, ModelError> {
     one_picture(enc, &pixels)?;
     let square = pixels.is_square();
     let (x, grid) = enc.patches(pixels, pass)?; //                              [b, n, dim]

@@ -11,7 +11,11 @@ use crate::encoder::{Embedded, Encoder, Pass};
 use crate::error::ModelError;
 use crate::nn::{Pixels, Visibility};
 
-pub(super) fn embed<B: Backend>(enc: &Encoder<B>, pixels: Pixels<B>, pass: &mut Pass<'_, '_, B>) -> Result<Embedded<B>, ModelError> {
+pub(super) fn embed<B: Backend>(
+    enc: &Encoder<B>,
+    pixels: Pixels<B>,
+    pass: &mut Pass<'_, '_, B>,
+) -> Result<Embedded<B>, ModelError> {
     let (x, grid) = enc.patches(pixels, pass)?; //                              [b, n, dim]
     let x = pass.keep(x); //                                                    [b, kept, dim]
     let x = Tensor::cat(vec![enc.cls_rows(x.dims()[0])?, x], 1); //             [b, 1 + kept, dim]

@@ -10,7 +10,11 @@ use crate::encoder::{Embedded, Encoder, Pass};
 use crate::error::ModelError;
 use crate::nn::Pixels;
 
-pub(super) fn embed<B: Backend>(enc: &Encoder<B>, pixels: Pixels<B>, pass: &mut Pass<'_, '_, B>) -> Result<Embedded<B>, ModelError> {
+pub(super) fn embed<B: Backend>(
+    enc: &Encoder<B>,
+    pixels: Pixels<B>,
+    pass: &mut Pass<'_, '_, B>,
+) -> Result<Embedded<B>, ModelError> {
     enc.part(&enc.proj, "enc.proj.0.weight")?;
     hfvit::embed(enc, pixels, pass)
 }

@@ -22,7 +22,11 @@ use crate::nn::Pixels;
 pub use registry::{About, about};
 
 /// Pixels to the tokens that enter the blocks, by the graph of the encoder's family.
-pub(crate) fn embed<B: Backend>(enc: &Encoder<B>, pixels: Pixels<B>, pass: &mut Pass<'_, '_, B>) -> Result<Embedded<B>, ModelError> {
+pub(crate) fn embed<B: Backend>(
+    enc: &Encoder<B>,
+    pixels: Pixels<B>,
+    pass: &mut Pass<'_, '_, B>,
+) -> Result<Embedded<B>, ModelError> {
     match enc.config().family {
         Family::Ijepa => ijepa::embed(enc, pixels, pass),
         Family::Vjepa => vjepa::embed(enc, pixels, pass),

@@ -19,24 +19,27 @@ pub struct About {
 /// The row of `family`.
 pub const fn about(family: Family) -> About {
     match family {
-        Family::Ijepa => About {
-            name: "I-JEPA",
-            repository: "facebook/ijepa_vith14_1k",
-            pool: Pool::Mean,
-            still: StillImage::AsIs,
-        },
-        Family::Vjepa => {
-            About { name: "V-JEPA", repository: "facebookresearch/jepa", pool: Pool::Mean, still: StillImage::OneTubelet }
+        Family::Ijepa => {
+            About { name: "I-JEPA", repository: "facebook/ijepa_vith14_1k", pool: Pool::Mean, still: StillImage::AsIs }
         }
+        Family::Vjepa => About {
+            name: "V-JEPA",
+            repository: "facebookresearch/jepa",
+            pool: Pool::Mean,
+            still: StillImage::OneTubelet,
+        },
         Family::Vjepa2 => About {
             name: "V-JEPA 2",
             repository: "facebook/vjepa2-vitl-fpc64-256",
             pool: Pool::Mean,
             still: StillImage::OneTubelet,
         },
-        Family::Vjepa2_1 => {
-            About { name: "V-JEPA 2.1", repository: "facebookresearch/vjepa2", pool: Pool::Mean, still: StillImage::AsIs }
-        }
+        Family::Vjepa2_1 => About {
+            name: "V-JEPA 2.1",
+            repository: "facebookresearch/vjepa2",
+            pool: Pool::Mean,
+            still: StillImage::AsIs,
+        },
         Family::Levjepa => About {
             name: "LeVJEPA",
             repository: "galilai-group/LeVJEPA-VideoMix-Large",
@@ -49,8 +52,11 @@ pub const fn about(family: Family) -> About {
             pool: Pool::Cls,
             still: StillImage::AsIs,
         },
-        Family::Lewm => {
-            About { name: "LeWorldModel", repository: "quentinll/lewm-pusht", pool: Pool::State, still: StillImage::AsIs }
-        }
+        Family::Lewm => About {
+            name: "LeWorldModel",
+            repository: "quentinll/lewm-pusht",
+            pool: Pool::State,
+            still: StillImage::AsIs,
+        },
     }
 }

@@ -8,7 +8,11 @@ use crate::encoder::{Embedded, Encoder, Pass};
 use crate::error::ModelError;
 use crate::nn::{Pixels, Visibility};
 
-pub(super) fn embed<B: Backend>(enc: &Encoder<B>, pixels: Pixels<B>, pass: &mut Pass<'_, '_, B>) -> Result<Embedded<B>, ModelError> {
+pub(super) fn embed<B: Backend>(
+    enc: &Encoder<B>,
+    pixels: Pixels<B>,
+    pass: &mut Pass<'_, '_, B>,
+) -> Result<Embedded<B>, ModelError> {
     let (x, grid) = enc.patches(pixels, pass)?; //                              [b, n, dim]
     let table = enc.table_3d(grid)?; //                                         [n, dim]
     let x = pass.keep(x + table.unsqueeze()); //                                [b, kept, dim]

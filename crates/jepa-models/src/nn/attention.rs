@@ -114,7 +114,12 @@ fn masked<B: Backend>(
                 .flat_map(|row| row[start..start + len].iter().flat_map(|q| row.iter().map(move |k| k > q)))
                 .collect();
             let hidden = TensorData::new(hidden, [frames.len(), 1, len, n]);
-            let hidden = Tensor::<B, 4, Bool>::from_data(hidden, &query.device()).expand([query.dims()[0], query.dims()[1], len, n]);
+            let hidden = Tensor::<B, 4, Bool>::from_data(hidden, &query.device()).expand([
+                query.dims()[0],
+                query.dims()[1],
+                len,
+                n,
+            ]);
             attend(query.clone().narrow(2, start, len), key.clone(), value.clone(), Some(hidden))
         })
         .collect()
@@ -162,10 +167,13 @@ mod tests {
         let mut out = Vec::new();
         for (b_, h_, i) in (0..b).flat_map(|b_| (0..h).flat_map(move |h_| (0..n).map(move |i| (b_, h_, i)))) {
             let keys: Vec<usize> = (0..n).filter(|&j| sees(b_, i, j)).collect();
-            let score = |j: usize| (0..d).map(|c| q[at(b_, h_, i) + c] * k[at(b_, h_, j) + c]).sum::<f64>() / (d as f64).sqrt();
+            let score =
+                |j: usize| (0..d).map(|c| q[at(b_, h_, i) + c] * k[at(b_, h_, j) + c]).sum::<f64>() / (d as f64).sqrt();
             let weights: Vec<f64> = keys.iter().map(|&j| score(j).exp()).collect();
             let sum: f64 = weights.iter().sum();
-            out.extend((0..d).map(|c| keys.iter().zip(&weights).map(|(&j, w)| w / sum * v[at(b_, h_, j) + c]).sum::<f64>()));
+            out.extend(
+                (0..d).map(|c| keys.iter().zip(&weights).map(|(&j, w)| w / sum * v[at(b_, h_, j) + c]).sum::<f64>()),
+            );
         }
         out
     }

@@ -30,7 +30,10 @@ impl TokenIds {
         }
         match rows.iter().position(|row| row.len() != wanted) {
             Some(odd) => Err(ModelError::TokenIds {
-                what: format!("row {odd} has {} ids, row 0 has {wanted}; all rows must be equally long", rows[odd].len()),
+                what: format!(
+                    "row {odd} has {} ids, row 0 has {wanted}; all rows must be equally long",
+                    rows[odd].len()
+                ),
             }),
             None => Ok(Self { rows }),
         }
@@ -48,13 +51,16 @@ impl TokenIds {
     pub fn check(&self, batch: usize, tokens: usize) -> Result<(), ModelError> {
         if self.rows.len() != 1 && self.rows.len() != batch {
             return Err(ModelError::TokenIds {
-                what: format!("{} rows of ids for a batch of {batch}; give one row or one per element", self.rows.len()),
+                what: format!(
+                    "{} rows of ids for a batch of {batch}; give one row or one per element",
+                    self.rows.len()
+                ),
             });
         }
         match self.rows.iter().flatten().find(|&&id| id >= tokens) {
-            Some(id) => {
-                Err(ModelError::TokenIds { what: format!("token id {id} is off the grid, which has {tokens} tokens (0 to {})", tokens - 1) })
-            }
+            Some(id) => Err(ModelError::TokenIds {
+                what: format!("token id {id} is off the grid, which has {tokens} tokens (0 to {})", tokens - 1),
+            }),
             None => Ok(()),
         }
     }

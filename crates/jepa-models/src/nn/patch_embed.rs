@@ -126,8 +126,11 @@ mod tests {
         let device = Default::default();
         let [b, c, t, h, w] = [2, 3, 5, 7, 9];
         let (tau, p) = (2, 3);
-        let values = Tensor::<Flex, 1, Int>::arange(0..(b * c * t * h * w) as i64, &device).float().reshape([b, c, t, h, w]);
-        let at = |b_: usize, c_: usize, t_: usize, h_: usize, w_: usize| ((((b_ * c + c_) * t + t_) * h + h_) * w + w_) as f32;
+        let values =
+            Tensor::<Flex, 1, Int>::arange(0..(b * c * t * h * w) as i64, &device).float().reshape([b, c, t, h, w]);
+        let at = |b_: usize, c_: usize, t_: usize, h_: usize, w_: usize| {
+            ((((b_ * c + c_) * t + t_) * h + h_) * w + w_) as f32
+        };
         let (x, grid) = tubelets(Pixels::<Flex>::from_normalised_clips(values), c, tau, p).unwrap();
         assert_eq!(grid, Grid { frames: 2, rows: 2, cols: 3 });
         let mut want = Vec::new();

@@ -1,6 +1,7 @@
 //! Picture files to RGB8, as `PIL.Image.open(…)`, `ImageOps.exif_transpose` and `convert("RGB")` give it.
 
 mod frames;
+mod gif_canvas;
 mod jpeg;
 mod orientation;
 mod raster;

@@ -6,7 +6,7 @@ use image::codecs::{bmp::BmpDecoder, gif::GifDecoder, png::PngDecoder, tiff::Tif
 use image::error::{ImageError, LimitErrorKind};
 use image::{ColorType, ImageDecoder};
 
-use super::{Format, Limits, orientation};
+use super::{Format, Limits, gif_canvas, orientation};
 use crate::{PixelError, Rgb8};
 
 /// The pixels and the orientation (1..=8) of a file of any format but JPEG.
@@ -63,7 +63,11 @@ fn pixels(
     let xmp = decoder.xmp_metadata().map_err(|e| fault(format, e))?;
     let mut samples = vec![0; width * height * usize::from(color.bytes_per_pixel())];
     decoder.read_image(&mut samples).map_err(|e| fault(format, e))?;
-    let picture = Rgb8::new(width, height, layout.rgb(samples))?;
+    let mut rgb = layout.rgb(samples);
+    if format == Format::Gif {
+        gif_canvas::fill(bytes, width, height, &mut rgb);
+    }
+    let picture = Rgb8::new(width, height, rgb)?;
     Ok((picture, orientation::of(exif.as_deref(), xmp.as_deref())))
 }
 
@@ -120,7 +124,7 @@ impl Layout {
 /// Sorts the decoders' errors by whose fault they are.
 fn fault(format: Format, error: ImageError) -> PixelError {
     if let ImageError::Unsupported(error) = &error {
-        let what = format!("{format} of this kind ({})", one_line(error));
+        let what = format!("this kind of {format} ({})", one_line(error));
         return PixelError::Unsupported { what, next: "convert it to an ordinary PNG" };
     }
     if let ImageError::Limits(error) = &error
