@@ -1,5 +1,7 @@
 //! Backends: which ones are compiled in, which one is meant, and how a task gets onto it.
 
+use std::any::TypeId;
+
 use burn::prelude::Backend;
 use clap::ValueEnum;
 
@@ -79,6 +81,20 @@ pub(crate) fn run_on<T: Task>(task: T, shared: &Shared) -> Result<T::Output, Cli
         #[allow(unreachable_patterns, reason = "unreachable only when every backend is compiled in")]
         name => Err(CliError::BackendNotCompiled { name: name.word(), compiled: compiled_words() }),
     }
+}
+
+/// Whether `B` computes in the memory of this machine.
+pub(crate) fn is_on_host<B: Backend>() -> bool {
+    let _backend = TypeId::of::<B>();
+    #[cfg(feature = "cpu")]
+    if _backend == TypeId::of::<burn::backend::Flex>() {
+        return true;
+    }
+    #[cfg(feature = "ndarray")]
+    if _backend == TypeId::of::<burn::backend::NdArray>() {
+        return true;
+    }
+    false
 }
 
 /// Sets the number of threads of every CPU kernel in this process.

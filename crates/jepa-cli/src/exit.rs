@@ -63,6 +63,16 @@ pub enum CliError {
         /// What is wrong.
         source: ModelError,
     },
+    /// A request that the machine has no memory for.
+    #[error("{what} needs about {} of memory, {} are available; lower --frames or --size", gib(*needed), gib(*available))]
+    TooBig {
+        /// What was asked for.
+        what: String,
+        /// Bytes it needs.
+        needed: u64,
+        /// Bytes there are.
+        available: u64,
+    },
     /// The output cannot be written.
     #[error("output {}", path.display())]
     Output {
@@ -103,7 +113,7 @@ impl CliError {
                 source: ModelError::Size { .. } | ModelError::Layer { .. } | ModelError::LayerWord { .. },
                 ..
             } => 2,
-            Self::Model { .. } | Self::Output { .. } => 3,
+            Self::Model { .. } | Self::TooBig { .. } | Self::Output { .. } => 3,
         }
     }
 
@@ -114,6 +124,10 @@ impl CliError {
         }
         ExitCode::from(self.code())
     }
+}
+
+fn gib(bytes: u64) -> String {
+    format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30))
 }
 
 /// An error and its causes, joined by colons.

@@ -25,6 +25,7 @@ mod encoder;
 mod error;
 pub mod families;
 mod features;
+mod memory;
 pub mod nn;
 mod preprocess;
 mod trace;

@@ -2,12 +2,15 @@
 
 use burn::prelude::*;
 
+/// Takes a tensor with its name.
+type Sink<'a, B> = &'a mut dyn FnMut(&str, &Tensor<B, 3>);
+
 /// Receives the intermediate tensors of a forward pass.
 ///
 /// A name is the place in the schema whose output the tensor is: `enc.blk.3.attn_out` is what that projection gives, `enc.blk.3` what the
 /// block gives. Shapes are `[batch, tokens, dim]`.
 pub struct Trace<'a, B: Backend> {
-    sink: Option<&'a mut dyn FnMut(&str, &Tensor<B, 3>)>,
+    sink: Option<Sink<'a, B>>,
 }
 
 impl<'a, B: Backend> Trace<'a, B> {
@@ -17,7 +20,7 @@ impl<'a, B: Backend> Trace<'a, B> {
     }
 
     /// Hands every tensor to `sink`.
-    pub fn to(sink: &'a mut dyn FnMut(&str, &Tensor<B, 3>)) -> Self {
+    pub fn to(sink: Sink<'a, B>) -> Self {
         Self { sink: Some(sink) }
     }
 

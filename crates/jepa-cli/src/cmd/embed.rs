@@ -2,6 +2,7 @@ use burn::prelude::*;
 use jepa_models::{EncodeOptions, Jepa, Pixels, Trace};
 use serde::Serialize;
 
+use super::memory::fitting_batch;
 use super::model::{load, model_error};
 use super::stream::{self, Ready, Sink, Tally};
 use crate::args::{EmbedArgs, Shared};
@@ -42,7 +43,9 @@ impl Task for Embed<'_> {
         let layers =
             args.layers.as_ref().map(|layers| layers.resolve(config.hparams.n_layer)).transpose().map_err(refuse)?;
         let rows = match (&args.output, format) {
-            (Some(path), Some(format)) => Rows::File(RowWriter::create(path, format, Element::F32, TENSOR_NAME)?),
+            (Some(path), Some(format)) => {
+                Rows::File(Box::new(RowWriter::create(path, format, Element::F32, TENSOR_NAME)?))
+            }
             _ => Rows::Summary(Summary::default()),
         };
         let mut sink = EmbedSink { args, model, layers, device, rows };
@@ -57,7 +60,10 @@ impl Task for Embed<'_> {
                 let inputs = inputs::expand(&args.input.inputs, preprocess.takes_clips());
                 let progress = Progress::new(inputs.len(), shared);
                 let frames = args.input.frames.map(usize::from);
-                stream::run(&inputs, &preprocess, frames, args.batch.get(), &progress, &mut sink)?
+                let (height, width) = preprocess.output_size();
+                let clip = [3, frames.unwrap_or(preprocess.clip_frames()), height, width];
+                let batch = sink.fitting_batch(clip, shared)?;
+                stream::run(&inputs, &preprocess, frames, batch, &progress, &mut sink)?
             }
         };
         sink.rows.finish(tally, args, shared)?;
@@ -74,6 +80,12 @@ struct EmbedSink<'a, B: Backend> {
 }
 
 impl<B: Backend> EmbedSink<'_, B> {
+    /// The batch size asked for, or less where memory is short.
+    fn fitting_batch(&self, input: [usize; 4], shared: &Shared) -> Result<usize, CliError> {
+        let kept = self.layers.as_ref().map_or(0, Vec::len);
+        fitting_batch::<B>(self.model.encoder().config(), input, kept, self.args.batch.get(), shared)
+    }
+
     /// Encodes a batch and appends its rows.
     fn push(&mut self, names: &[String], pixels: Pixels<B>) -> Result<Vec<(String, String)>, CliError> {
         let layers = self.layers.as_deref().unwrap_or_default();
@@ -111,13 +123,14 @@ impl<B: Backend> EmbedSink<'_, B> {
         let name = path.display().to_string();
         let (values, shape) = read_pixels(path)?;
         let per_input: usize = shape[1..].iter().product();
+        let batch = self.fitting_batch([shape[1], shape[2], shape[3], shape[4]], shared)?;
         let progress = Progress::new(shape[0], shared);
         let mut tally = Tally { total: shape[0], failed: 0 };
-        for (first, batch) in values.chunks(per_input * self.args.batch.get()).enumerate() {
-            let n = batch.len() / per_input;
-            let first = first * self.args.batch.get();
+        for (first, values) in values.chunks(per_input * batch).enumerate() {
+            let n = values.len() / per_input;
+            let first = first * batch;
             let names: Vec<_> = (first..first + n).map(|i| format!("{name}[{i}]")).collect();
-            let data = TensorData::new(batch.to_vec(), [n, shape[1], shape[2], shape[3], shape[4]]);
+            let data = TensorData::new(values.to_vec(), [n, shape[1], shape[2], shape[3], shape[4]]);
             let pixels = Pixels::from_normalised_clips(Tensor::from_data(data, &self.device));
             for (name, error) in self.push(&names, pixels)? {
                 tally.failed += 1;
@@ -182,7 +195,7 @@ fn length(row: &[f32]) -> f64 {
 
 /// Where rows go.
 enum Rows {
-    File(RowWriter),
+    File(Box<RowWriter>),
     Summary(Summary),
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod completions;
 pub(crate) mod devices;
 pub(crate) mod embed;
 pub(crate) mod info;
+mod memory;
 mod model;
 pub(crate) mod preprocess;
 mod stream;

@@ -5,6 +5,7 @@ use globset::{Glob, GlobMatcher};
 use jepa_models::{EncodeOptions, Pixels, Trace};
 
 use super::embed::read_pixels;
+use super::memory::fitting_batch;
 use super::model::{load, model_error};
 use super::stream::{self, Ready};
 use crate::args::{Shared, TraceArgs};
@@ -62,6 +63,9 @@ impl Task for TraceTask<'_> {
                 (input.name.clone(), pixels)
             }
         };
+
+        let [_, chans, frames, height, width] = pixels.dims();
+        fitting_batch::<B>(model.encoder().config(), [chans, frames, height, width], 0, 1, shared)?;
 
         let mut seen = BTreeMap::new();
         let mut sink = |name: &str, x: &Tensor<B, 3>| {

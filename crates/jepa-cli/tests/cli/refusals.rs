@@ -141,6 +141,13 @@ fn a_clip_for_an_image_model() {
 }
 
 #[test]
+fn what_no_memory_can_hold_is_refused_with_both_numbers() {
+    let s = Session::new();
+    let ran = s.run(&["embed", "-m", &model("vjepa2"), &clip(), "--size", "16384x16384", "--frames", "4000"]);
+    assert_one_line(&ran, 3, &["needs about", "are available", "--size"]);
+}
+
+#[test]
 fn a_case_that_is_none() {
     let s = Session::new();
     assert_one_line(&s.run(&["verify", "."]), 1, &["case.json"]);

@@ -1,0 +1,88 @@
+//! How much memory a forward pass takes, known before it runs.
+
+use crate::encoder::EncoderConfig;
+use crate::nn::SCORES_PER_BLOCK;
+
+/// Bytes of one f32.
+const F32: u64 = 4;
+
+impl EncoderConfig {
+    /// About how many bytes of activations encoding pixels of `shape` takes at its peak, with `kept` intermediate outputs kept; weights are not
+    /// counted. Meant to refuse what cannot fit: it saturates instead of overflowing and is rather too high than too low.
+    ///
+    /// **Shapes** `[batch, chans, frames, height, width]`.
+    pub fn activation_bytes(&self, shape: [usize; 5], kept: usize) -> u64 {
+        let h = &self.hparams;
+        let [batch, chans, frames, height, width] = shape.map(|n| n as u64);
+        let product = |factors: &[u64]| factors.iter().fold(1u64, |product, &n| product.saturating_mul(n));
+        let (patch, tubelet) = (h.patch_size as u64, h.tubelet_size as u64);
+        let prefix = h.n_registers as u64 + u64::from(h.cls_token);
+        let per_element = product(&[frames.div_ceil(tubelet), height / patch, width / patch]).saturating_add(prefix);
+        let tokens = product(&[batch, per_element]);
+        let (dim, ffn, kept) = (h.embed_dim as u64, h.ffn_dim as u64, (kept + h.hier_layers.len()) as u64);
+
+        // The pixels, and two copies while they are cut into tubelets.
+        let pixels = product(&[3, batch, chans, frames.max(tubelet), height, width, F32]);
+        // In the attention: residual, norm, qkv, its three parts, turned queries and keys with their halves, output.
+        let attention = 14 * dim;
+        // In the MLP: residual, norm, and the hidden layer before and after the bias and the activation.
+        let mlp = 2 * dim + 3 * ffn;
+        let block = product(&[tokens, attention.max(mlp) + kept * dim, F32]);
+        // Scores, and what the softmax makes of them.
+        let heads = h.n_head as u64;
+        let scores = product(&[batch, heads, per_element, per_element]).min(SCORES_PER_BLOCK as u64).max(product(&[
+            batch,
+            heads,
+            per_element,
+        ]));
+        pixels.saturating_add(block).saturating_add(product(&[2, scores, F32]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use jepa_gguf::schema::{AttnMode, EncoderHparams, Family, PosInterp, PosType};
+
+    /// ViT-L/16 with tubelets of two frames.
+    fn vit_l() -> EncoderConfig {
+        let hparams = EncoderHparams {
+            embed_dim: 1024,
+            n_layer: 24,
+            n_head: 16,
+            ffn_dim: 4096,
+            patch_size: 16,
+            tubelet_size: 2,
+            img_size: 256,
+            n_frames: 16,
+            in_chans: 3,
+            ln_eps: 1e-6,
+            act: jepa_gguf::schema::Activation::GeluErf,
+            pos_type: PosType::Rope3d,
+            pos_interp: PosInterp::Size,
+            rope: None,
+            cls_token: false,
+            n_registers: 0,
+            qkv_fused: true,
+            modality_embed: false,
+            image_patch_embed: false,
+            hier_layers: Vec::new(),
+            layer_scale: false,
+            attn_mode: AttnMode::Full,
+            proj: None,
+        };
+        EncoderConfig { family: Family::Vjepa2, hparams }
+    }
+
+    #[test]
+    fn grows_with_tokens_and_not_with_their_square() {
+        let bytes = |frames| vit_l().activation_bytes([1, 3, frames, 256, 256], 0);
+        assert!(bytes(64) < 5 * bytes(16));
+        assert!(bytes(64) > 2 * bytes(16));
+    }
+
+    #[test]
+    fn saturates_instead_of_wrapping() {
+        assert_eq!(vit_l().activation_bytes([usize::MAX, 3, 1 << 40, 1 << 40, 1 << 40], 0), u64::MAX);
+    }
+}
