@@ -1,5 +1,7 @@
-//! Progress bars: on stderr, when it is a terminal.
+//! Progress bars and remarks: on stderr, the bars when it is a terminal.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::Duration;
 
@@ -12,6 +14,9 @@ use crate::exit::say_on_stderr;
 pub(crate) struct Progress {
     bar: ProgressBar,
     quiet: bool,
+    verbose: bool,
+    /// How many inputs each remark holds for.
+    remarks: RefCell<BTreeMap<String, usize>>,
 }
 
 impl Progress {
@@ -25,17 +30,23 @@ impl Progress {
             .expect("the template names known fields only");
         bar.set_style(style);
         bar.enable_steady_tick(Duration::from_millis(250));
-        Self { bar, quiet: shared.quiet }
+        Self { bar, quiet: shared.quiet, verbose: shared.verbose, remarks: RefCell::default() }
     }
 
     pub(crate) fn advance(&self, inputs: usize) {
         self.bar.inc(inputs as u64);
     }
 
-    /// A remark above the bar; `-q` silences it.
-    pub(crate) fn note(&self, line: &str) {
-        if !self.quiet {
-            self.error(line);
+    /// A remark on an input. The same remark on many inputs is made once and counted at the end; `-v` makes them all, `-q` none.
+    pub(crate) fn remark(&self, input: &str, remark: &str) {
+        if self.quiet {
+            return;
+        }
+        let mut remarks = self.remarks.borrow_mut();
+        let inputs = remarks.entry(remark.to_owned()).or_insert(0);
+        *inputs += 1;
+        if *inputs == 1 || self.verbose {
+            self.error(&format!("note: {input}: {remark}"));
         }
     }
 
@@ -48,5 +59,8 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+        for (remark, inputs) in self.remarks.borrow().iter().filter(|(_, inputs)| **inputs > 1 && !self.verbose) {
+            say_on_stderr(&format!("note: {} more inputs: {remark}", inputs - 1));
+        }
     }
 }

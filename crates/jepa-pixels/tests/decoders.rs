@@ -1,5 +1,6 @@
 //! Every kind of picture file gives the pixels that Pillow gives.
 #![cfg(feature = "decode")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod fixture;
 
@@ -121,7 +122,6 @@ fn jpeg_variants_that_are_not_read_are_named() {
     assert!(with(1, 0xC5).starts_with("hierarchical JPEG is not supported"));
     assert!(with(4, 12).starts_with("JPEG with more than 8 bits per sample is not supported"));
     assert!(with(9, 2).starts_with("JPEG with other than 1, 3 or 4 components"));
-    assert!(with(11, 0x31).contains("scan") || with(11, 0x31).contains("group") || !with(11, 0x31).is_empty());
     assert_eq!(with(12, 3), "damaged JPEG file: quantisation table 3 is missing");
     assert_eq!(with(11, 0x51), "damaged JPEG file: component 1: sampling 5x1, quantisation table 0");
 }

@@ -1,5 +1,7 @@
 //! Resize, crop and normalise give what torchvision and the Hugging Face processors give, bit for bit.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod fixture;
 
 use fixture::Array;

@@ -57,7 +57,7 @@ pub(crate) fn run(
             match prepared {
                 Ok(prepared) => {
                     for note in &prepared.notes {
-                        progress.note(&format!("note: {}: {note}", input.name));
+                        progress.remark(&input.name, note);
                     }
                     ready.push(Ready { name: input.name.clone(), prepared });
                 }

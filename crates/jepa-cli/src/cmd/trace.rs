@@ -13,6 +13,7 @@ use crate::backend::{Task, run_on};
 use crate::exit::{CliError, say_on_stderr};
 use crate::inputs;
 use crate::output::{Format, write_safetensors};
+use crate::progress::Progress;
 use crate::report;
 
 pub(crate) fn run(args: TraceArgs, shared: &Shared) -> Result<(), CliError> {
@@ -57,6 +58,8 @@ impl Task for TraceTask<'_> {
                 let prepared = input
                     .prepare(&preprocess, args.input.frames.map(usize::from))
                     .map_err(|error| CliError::input(input.name.clone(), error))?;
+                let progress = Progress::new(1, shared);
+                prepared.notes.iter().for_each(|note| progress.remark(&input.name, note));
                 let ready = [Ready { name: input.name.clone(), prepared }];
                 let pixels = stream::pixels(&ready, &preprocess, &device)
                     .map_err(|error| CliError::input(input.name.clone(), error))?;

@@ -150,6 +150,19 @@ fn a_still_picture_in_a_video_model_is_repeated_and_stderr_says_so() {
 }
 
 #[test]
+fn the_same_remark_on_many_inputs_is_made_once_and_counted() {
+    let s = Session::new();
+    let remarks = |extra: &[&str]| {
+        let (m, p) = (model("vjepa2"), picture());
+        let args = [&["embed", "-m", &m, &p, &p, &p, "-o", "out.npy"], extra].concat();
+        s.good(&args).stderr.matches("still picture").count()
+    };
+    assert_eq!((remarks(&[]), remarks(&["-v"]), remarks(&["-q"])), (2, 3, 0));
+    let ran = s.good(&["embed", "-m", &model("vjepa2"), &picture(), &picture(), &picture(), "-o", "out.npy"]);
+    assert!(ran.stderr.contains("note: 2 more inputs: a still picture"), "{}", ran.stderr);
+}
+
+#[test]
 fn frames_limits_a_clip_and_stderr_says_so() {
     let s = Session::new();
     let ran = s.good(&["embed", "-m", &model("vjepa2"), &clip(), "--frames", "4", "--pool", "none", "-o", "out.npy"]);

@@ -48,7 +48,7 @@ impl fmt::Display for Format {
 /// What a picture file may ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Most pixels of one picture. The decoders need up to 12 bytes for each (progressive JPEG, 16-bit RGBA).
+    /// Most pixels of one picture. The decoders need up to 16 bytes for each (progressive CMYK JPEG).
     pub max_pixels: u64,
     /// Longest file in bytes.
     pub max_bytes: u64,

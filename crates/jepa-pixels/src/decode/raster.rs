@@ -32,7 +32,14 @@ pub(super) fn decode(format: Format, bytes: &[u8], limits: &Limits) -> Result<(R
             // A TIFF file is the structure that EXIF data are packed in.
             Ok((picture, orientation::of(Some(bytes), None)))
         }
-        Format::WebP => pixels(format, WebPDecoder::new(reader).map_err(fault)?, bytes, limits),
+        Format::WebP => {
+            // The decoder takes what is missing at the end for zeros.
+            let length = bytes.get(4..).and_then(|b| b.first_chunk()).map_or(0, |&n| u64::from(u32::from_le_bytes(n)));
+            if (bytes.len() as u64) < length + 8 {
+                return Err(PixelError::Truncated { format, reason: "it is shorter than its header says" });
+            }
+            pixels(format, WebPDecoder::new(reader).map_err(fault)?, bytes, limits)
+        }
         Format::Bmp => pixels(format, BmpDecoder::new(reader).map_err(fault)?, bytes, limits),
         Format::Jpeg => unreachable!("JPEG files have a decoder of their own"),
     }

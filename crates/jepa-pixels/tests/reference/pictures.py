@@ -237,7 +237,7 @@ def processed():
 
 
 if __name__ == "__main__":
-        shutil.rmtree(OUT, ignore_errors=True)
+    shutil.rmtree(OUT, ignore_errors=True)
     PICTURES.mkdir(parents=True)
     jpegs()
     pngs()

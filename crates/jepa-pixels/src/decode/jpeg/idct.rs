@@ -10,10 +10,6 @@ const CONSTANT_BITS: usize = 13;
 /// Extra bits between the passes.
 const EXTRA_BITS: usize = 2;
 
-type Lane = Wrapping<i32>;
-/// Eight columns (or, after the transposition, rows) at once.
-type Lanes = [Lane; 8];
-
 /// Samples of one block, `[8, 8]` row-major, from its coefficients in row-major order.
 ///
 /// Products wrap at 16 bits as in the SIMD code that everybody runs; no encoder makes coefficients that large.
@@ -24,61 +20,58 @@ pub(super) fn inverse(coefficients: &[i16; 64], quantisers: &[u16; 64]) -> [u8; 
         let flat = ((scaled(0) << EXTRA_BITS) + (1 << (EXTRA_BITS + 2))) >> (EXTRA_BITS + 3);
         return [(flat + 128).clamp(0, 255) as u8; 64];
     }
-    let mut block: [Lanes; 8] = std::array::from_fn(|y| std::array::from_fn(|x| Wrapping(scaled(8 * y + x))));
-    pass::<{ CONSTANT_BITS - EXTRA_BITS }>(&mut block);
-    let mut block = transposed(&block);
-    pass::<{ CONSTANT_BITS + EXTRA_BITS + 3 }>(&mut block);
-    let block = transposed(&block);
-    std::array::from_fn(|i| (block[i / 8][i % 8].0.wrapping_add(128)).clamp(0, 255) as u8)
+    let mut columns = [[0i32; 8]; 8];
+    for (x, column) in columns.iter_mut().enumerate() {
+        let values: [i32; 8] = std::array::from_fn(|y| scaled(8 * y + x));
+        // Most columns of most blocks are flat; the transform gives the same.
+        *column = if values[1..] == [0; 7] {
+            [values[0] << EXTRA_BITS; 8]
+        } else {
+            transform::<{ CONSTANT_BITS - EXTRA_BITS }>(values)
+        };
+    }
+    let mut samples = [0u8; 64];
+    for (y, row) in samples.as_chunks_mut::<8>().0.iter_mut().enumerate() {
+        let values = std::array::from_fn(|x| columns[x][y]);
+        *row = transform::<{ CONSTANT_BITS + EXTRA_BITS + 3 }>(values).map(|v| v.wrapping_add(128).clamp(0, 255) as u8);
+    }
+    samples
 }
 
-fn transposed(block: &[Lanes; 8]) -> [Lanes; 8] {
-    std::array::from_fn(|y| std::array::from_fn(|x| block[x][y]))
-}
-
-fn plus(a: Lanes, b: Lanes) -> Lanes {
-    std::array::from_fn(|i| a[i] + b[i])
-}
-
-fn minus(a: Lanes, b: Lanes) -> Lanes {
-    std::array::from_fn(|i| a[i] - b[i])
-}
-
-fn times(a: Lanes, constant: i32) -> Lanes {
-    a.map(|v| v * Wrapping(constant))
-}
-
-/// One 8-point transform over the first index, for eight lanes; results are rounded and shifted down by `SHIFT`.
+/// One 8-point transform; results are rounded and shifted down by `SHIFT`.
+///
 /// The constants are the factors beside them, times 2^13 and rounded.
-fn pass<const SHIFT: usize>(block: &mut [Lanes; 8]) {
-    let [x0, x1, x2, x3, x4, x5, x6, x7] = *block;
+#[inline(always)]
+fn transform<const SHIFT: usize>(values: [i32; 8]) -> [i32; 8] {
+    let [x0, x1, x2, x3, x4, x5, x6, x7] = values.map(Wrapping);
+    let times = |v: Wrapping<i32>, constant: i32| v * Wrapping(constant);
 
     // Even half: one rotation, then two butterflies.
-    let shared = times(plus(x2, x6), 4433); // 0.541196100
-    let even2 = minus(shared, times(x6, 15137)); // 1.847759065
-    let even3 = plus(shared, times(x2, 6270)); // 0.765366865
-    let even0 = times(plus(x0, x4), 1 << CONSTANT_BITS);
-    let even1 = times(minus(x0, x4), 1 << CONSTANT_BITS);
-    let even = [plus(even0, even3), plus(even1, even2), minus(even1, even2), minus(even0, even3)];
+    let shared = times(x2 + x6, 4433); // 0.541196100
+    let even2 = shared - times(x6, 15137); // 1.847759065
+    let even3 = shared + times(x2, 6270); // 0.765366865
+    let even0 = (x0 + x4) << CONSTANT_BITS;
+    let even1 = (x0 - x4) << CONSTANT_BITS;
+    let even = [even0 + even3, even1 + even2, even1 - even2, even0 - even3];
 
     // Odd half.
-    let shared = times(plus(plus(x7, x3), plus(x5, x1)), 9633); // 1.175875602
-    let z1 = times(plus(x7, x1), -7373); // -0.899976223
-    let z2 = times(plus(x5, x3), -20995); // -2.562915447
-    let z3 = plus(times(plus(x7, x3), -16069), shared); // -1.961570560
-    let z4 = plus(times(plus(x5, x1), -3196), shared); // -0.390180644
+    let shared = times(x7 + x3 + x5 + x1, 9633); // 1.175875602
+    let z1 = times(x7 + x1, -7373); // -0.899976223
+    let z2 = times(x5 + x3, -20995); // -2.562915447
+    let z3 = times(x7 + x3, -16069) + shared; // -1.961570560
+    let z4 = times(x5 + x1, -3196) + shared; // -0.390180644
     let odd = [
-        plus(times(x1, 12299), plus(z1, z4)), // 1.501321110
-        plus(times(x3, 25172), plus(z2, z3)), // 3.072711026
-        plus(times(x5, 16819), plus(z2, z4)), // 2.053119869
-        plus(times(x7, 2446), plus(z1, z3)),  // 0.298631336
+        times(x1, 12299) + z1 + z4, // 1.501321110
+        times(x3, 25172) + z2 + z3, // 3.072711026
+        times(x5, 16819) + z2 + z4, // 2.053119869
+        times(x7, 2446) + z1 + z3,  // 0.298631336
     ];
 
     let half = Wrapping(1i32 << (SHIFT - 1));
-    for i in 0..4 {
-        block[i] = plus(even[i], odd[i]).map(|v| (v + half) >> SHIFT);
-        block[7 - i] = minus(even[i], odd[i]).map(|v| (v + half) >> SHIFT);
-    }
+    std::array::from_fn(|i| {
+        let sum = if i < 4 { even[i] + odd[i] } else { even[7 - i] - odd[7 - i] };
+        ((sum + half) >> SHIFT).0
+    })
 }
 
 #[cfg(test)]
@@ -120,13 +113,10 @@ mod tests {
         for dc in -1100..1100i16 {
             let mut coefficients = [0i16; 64];
             coefficients[0] = dc;
-            let flat = inverse(&coefficients, &[1; 64]);
-            let mut block = [[Wrapping(0i32); 8]; 8];
-            block[0][0] = Wrapping(i32::from(dc));
-            pass::<11>(&mut block);
-            let mut block = transposed(&block);
-            pass::<18>(&mut block);
-            assert!(flat.iter().zip(block.as_flattened()).all(|(a, b)| i32::from(*a) == (b.0 + 128).clamp(0, 255)));
+            let row = transform::<11>([i32::from(dc), 0, 0, 0, 0, 0, 0, 0]);
+            assert_eq!(row, [i32::from(dc) << EXTRA_BITS; 8]);
+            let want = transform::<18>([row[0], 0, 0, 0, 0, 0, 0, 0]).map(|v| (v + 128).clamp(0, 255) as u8);
+            assert_eq!(inverse(&coefficients, &[1; 64]).as_chunks().0, [want; 8]);
         }
     }
 
