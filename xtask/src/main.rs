@@ -19,9 +19,9 @@ struct Xtask {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// What CI runs: format, lints, docs, tests, parity
+    /// What CI runs: format, lints, docs, tests
     Ci {
-        /// More parity cases, replayed when the folder is there
+        /// More parity cases, replayed by the tests when the folder is there
         #[arg(long, value_name = "DIR")]
         cases: Option<PathBuf>,
     },

@@ -34,7 +34,7 @@ pub(crate) fn cases(folders: &[PathBuf], backend: &str) -> Outcome {
 }
 
 /// Sub-folders that hold a case.
-pub(crate) fn folders_of_cases(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn std::error::Error>> {
+fn folders_of_cases(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn std::error::Error>> {
     let mut folders: Vec<_> =
         fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<Vec<_>, std::io::Error>>()?;
     folders.retain(|folder| folder.join("case.json").is_file());
