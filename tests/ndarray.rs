@@ -26,3 +26,18 @@ fn a_later_frame_changes_no_earlier_one() {
 fn context_ids_in_any_order_give_the_same_rows() {
     jepa_tests::context_ids_in_any_order_give_the_same_rows::<NdArray>();
 }
+
+#[test]
+fn a_later_frame_changes_no_earlier_prediction() {
+    jepa_tests::a_later_frame_changes_no_earlier_prediction::<NdArray>();
+}
+
+#[test]
+fn a_plan_is_reproducible_and_beats_random_ones() {
+    jepa_tests::a_plan_is_reproducible_and_beats_random_ones::<NdArray>();
+}
+
+#[test]
+fn candidates_in_one_batch_equal_single_rollouts() {
+    jepa_tests::candidates_in_one_batch_equal_single_rollouts::<NdArray>();
+}

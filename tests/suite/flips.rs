@@ -12,9 +12,6 @@ use serde::Deserialize;
 
 use crate::{fixtures, load};
 
-/// Kinds of tests that the suite replays.
-const KINDS: [&str; 2] = ["encode", "encode_masked"];
-
 #[derive(Debug, Deserialize)]
 struct Flip {
     case: String,
@@ -45,7 +42,7 @@ struct Editable {
     tensors: BTreeMap<String, (Vec<usize>, Vec<f32>)>,
 }
 
-/// Every mistake that an encoder can make pushes a test that the reference named outside its bar.
+/// Every mistake that a file or an option can make pushes a test that the reference named outside its bar.
 pub fn every_deliberate_mistake_misses_the_bar<B: Backend>() {
     let text = std::fs::read_to_string(fixtures().join("flips.json")).expect("the fixtures are committed");
     let flips: Vec<Flip> = serde_json::from_str(&text).expect("flips.json is sound");
@@ -54,15 +51,18 @@ pub fn every_deliberate_mistake_misses_the_bar<B: Backend>() {
         let folder = fixtures().join("cases").join(&flip.case);
         let case = Case::read(&folder).expect("the committed cases are sound");
         let mut variant = case.variants(Some("f32")).expect("every case has an f32 model").remove(0);
-        variant.tests.retain(|test| KINDS.contains(&test.kind.as_str()) && flip.misses.contains(&test.id));
-        let Some(steps) = flip.edit.as_ref().filter(|_| !variant.tests.is_empty()) else { continue };
+        variant.tests.retain(|test| flip.misses.contains(&test.id));
+        let Some(steps) = &flip.edit else {
+            eprintln!("skipped: {}: {} (only the reference's graph can make this mistake)", flip.case, flip.flip);
+            continue;
+        };
         tried += 1;
         if !is_noticed::<B>(&case, variant, steps) {
             unnoticed.push(format!("{}: {}", flip.case, flip.flip));
         }
     }
     assert!(unnoticed.is_empty(), "{unnoticed:#?}");
-    assert!(tried > 80, "only {tried} mistakes were tried");
+    assert!(tried > 140, "only {tried} mistakes were tried");
 }
 
 fn is_noticed<B: Backend>(case: &Case, mut variant: Variant, steps: &[Step]) -> bool {
@@ -72,7 +72,7 @@ fn is_noticed<B: Backend>(case: &Case, mut variant: Variant, steps: &[Step]) -> 
     variant.model = folder.path().join("flipped.gguf");
     bundle.write(&variant.model);
     let replayed =
-        replay(case, &variant, &mut load::<B>(&variant), &B::Device::default()).expect("the committed cases are sound");
+        replay(case, &variant, load::<B>(&variant), &B::Device::default()).expect("the committed cases are sound");
     replayed.lines.iter().any(|line| line.outcome == Outcome::Miss)
 }
 

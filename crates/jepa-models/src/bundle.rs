@@ -4,21 +4,45 @@ use std::path::Path;
 
 use burn::prelude::*;
 use burn_store::ModuleSnapshot;
-use jepa_gguf::schema::Hparams;
+use jepa_gguf::schema::{HeadKind, Hparams, PredictorKind};
 use jepa_gguf::{Bundle, GgufStore};
 
 use crate::encoder::{Encoder, EncoderConfig};
 use crate::error::ModelError;
 use crate::features::Encoded;
+use crate::head::{AttentiveHead, AttentiveHeadConfig, LinearHead, LinearHeadConfig};
 use crate::nn::Pixels;
+use crate::predictor::{
+    AcPredictor, AcPredictorConfig, LewmPredictor, LewmPredictorConfig, MaskedPredictor, MaskedPredictorConfig,
+};
 use crate::preprocess::Preprocess;
 
-/// A bundle on a device: the encoder and the preprocessing it was trained with.
+/// A bundle on a device: the encoder and the preprocessing it was trained with. Predictor and head are loaded when they are asked for.
 #[derive(Debug)]
 pub struct Jepa<B: Backend> {
-    hparams: Hparams,
+    bundle: Bundle,
     encoder: Encoder<B>,
     preprocess: Preprocess,
+}
+
+/// The predictor of a bundle.
+#[derive(Debug)]
+pub enum Predictor<B: Backend> {
+    /// Fills in masked tokens.
+    Masked(MaskedPredictor<B>),
+    /// V-JEPA 2-AC.
+    Ac(AcPredictor<B>),
+    /// LeWM.
+    Lewm(LewmPredictor<B>),
+}
+
+/// The head of a bundle.
+#[derive(Debug)]
+pub enum Head<B: Backend> {
+    /// Attentive pooler and classifier.
+    Attentive(AttentiveHead<B>),
+    /// One layer on the pooled vector.
+    Linear(LinearHead<B>),
 }
 
 impl<B: Backend> Jepa<B> {
@@ -27,23 +51,98 @@ impl<B: Backend> Jepa<B> {
     /// # Errors
     /// [`ModelError::File`] when the file is not there or not a valid bundle.
     pub fn open(path: impl AsRef<Path>, device: &B::Device) -> Result<Self, ModelError> {
-        Self::from_bundle(&Bundle::open(path)?, device)
+        Self::from_bundle(Bundle::open(path)?, device)
     }
 
     /// Loads the encoder of a bundle that has been opened already.
     ///
     /// # Errors
     /// [`ModelError::File`] when a tensor cannot be read.
-    pub fn from_bundle(bundle: &Bundle, device: &B::Device) -> Result<Self, ModelError> {
-        let hparams = bundle.hparams().clone();
+    pub fn from_bundle(bundle: Bundle, device: &B::Device) -> Result<Self, ModelError> {
+        let hparams = bundle.hparams();
         let mut encoder = EncoderConfig { family: hparams.family, hparams: hparams.enc.clone() }.init(device);
-        encoder.load_from(&mut GgufStore::from_bundle(bundle).prefix("enc."))?;
-        Ok(Self { preprocess: Preprocess::new(&hparams), encoder, hparams })
+        encoder.load_from(&mut GgufStore::from_bundle(&bundle).prefix("enc."))?;
+        Ok(Self { preprocess: Preprocess::new(hparams), encoder, bundle })
+    }
+
+    /// Loads the predictor.
+    ///
+    /// # Errors
+    /// [`ModelError::Cannot`] when the bundle has none, [`ModelError::File`] when a tensor cannot be read.
+    pub fn load_predictor(&self) -> Result<Predictor<B>, ModelError> {
+        let h = self.hparams();
+        let pred = h.pred.clone().ok_or_else(|| self.cannot("predictor"))?;
+        let (device, qkv_fused, enc_dim) = (self.device(), h.enc.qkv_fused, h.enc.embed_dim);
+        let mut store = GgufStore::from_bundle(&self.bundle).prefix("pred.").skip_enum_variants(true);
+        Ok(match pred.kind.clone() {
+            PredictorKind::Masked(masked) => {
+                let table_rows = self.bundle.gguf().tensor("pred.pos_embed").map_or(0, |table| table.info().shape()[0]);
+                let config = MaskedPredictorConfig { hparams: pred, masked, enc_dim, table_rows, qkv_fused };
+                let mut predictor = config.init(&device);
+                predictor.load_from(&mut store)?;
+                Predictor::Masked(predictor)
+            }
+            PredictorKind::Ac(ac) => {
+                let mut predictor = AcPredictorConfig { hparams: pred, ac, enc_dim, qkv_fused }.init(&device);
+                predictor.load_from(&mut store)?;
+                Predictor::Ac(predictor)
+            }
+            PredictorKind::Lewm(lewm) => {
+                let mut predictor = LewmPredictorConfig { hparams: pred, lewm }.init(&device);
+                predictor.load_from(&mut store)?;
+                Predictor::Lewm(predictor)
+            }
+        })
+    }
+
+    /// Loads the head.
+    ///
+    /// # Errors
+    /// [`ModelError::Cannot`] when the bundle has none, [`ModelError::File`] when a tensor cannot be read.
+    pub fn load_head(&self) -> Result<Head<B>, ModelError> {
+        let h = self.hparams();
+        let head = h.head.as_ref().ok_or_else(|| self.cannot("head"))?;
+        let (device, n_classes) = (self.device(), head.n_classes);
+        let mut store = GgufStore::from_bundle(&self.bundle).prefix("head.");
+        Ok(match head.kind {
+            HeadKind::LinearCls => {
+                let mut head = LinearHeadConfig { embed_dim: h.enc.embed_dim, n_classes }.init(&device);
+                head.load_from(&mut store)?;
+                Head::Linear(head)
+            }
+            HeadKind::AttentivePool { n_pool_layers, ffn_dim, xattn_ffn_dim } => {
+                let enc = h.enc.clone();
+                let mut head =
+                    AttentiveHeadConfig { enc, n_pool_layers, ffn_dim, xattn_ffn_dim, n_classes }.init(&device);
+                head.load_from(&mut store)?;
+                Head::Attentive(head)
+            }
+        })
+    }
+
+    /// The refusal of a task for want of `part`.
+    fn cannot(&self, part: &'static str) -> ModelError {
+        let h = self.hparams();
+        let predictor = h.pred.as_ref().map(|pred| match pred.kind {
+            PredictorKind::Masked(_) => "predict",
+            PredictorKind::Ac(_) | PredictorKind::Lewm(_) => "rollout, plan",
+        });
+        let words = ["embed"].into_iter().chain(predictor).chain(h.head.as_ref().map(|_| "classify"));
+        ModelError::Cannot { family: h.family, part, can: words.collect::<Vec<_>>().join(", ") }
+    }
+
+    fn device(&self) -> B::Device {
+        self.encoder.patch_embed.weight.device()
     }
 
     /// What the file says about itself.
     pub fn hparams(&self) -> &Hparams {
-        &self.hparams
+        self.bundle.hparams()
+    }
+
+    /// The file.
+    pub fn bundle(&self) -> &Bundle {
+        &self.bundle
     }
 
     /// The encoder.

@@ -281,14 +281,7 @@ impl<B: Backend> Encoder<B> {
         let h = &self.config.hparams;
         let rope = h.rope.ok_or(ModelError::MissingPart { family: self.config.family, part: "jepa.enc.rope_theta" })?;
         let angles = RopeAngles::new(rope, h.embed_dim / h.n_head);
-        let positions: Vec<Vec<_>> = pass
-            .kept_ids(grid)
-            .iter()
-            .map(|ids| {
-                std::iter::repeat_n(None, prefix).chain(ids.iter().map(|&id| Some(angles.position(id, grid)))).collect()
-            })
-            .collect();
-        Ok(Rope::new(angles, &positions, &self.patch_embed.weight.device()))
+        Ok(Rope::of_ids(angles, &pass.kept_ids(grid), grid, prefix, &self.patch_embed.weight.device()))
     }
 
     /// CLS as a row for every batch element, `[batch, 1, dim]`.

@@ -43,6 +43,30 @@ pub enum ModelError {
         /// Family of the model.
         family: Family,
     },
+    /// A planner that makes no sense.
+    #[error("planner: {what}")]
+    Planner {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A tensor of another shape than the model takes.
+    #[error("{name} has shape {found:?}, wanted {wanted}")]
+    Shape {
+        /// What the tensor is.
+        name: &'static str,
+        /// Its shape.
+        found: Vec<usize>,
+        /// The shape that fits, in words of the schema.
+        wanted: String,
+    },
+    /// More frames than one call of a predictor has room for.
+    #[error("{found} frames, the predictor has room for {most} (jepa.pred.n_frames)")]
+    TooManyFrames {
+        /// Frames given.
+        found: usize,
+        /// Frames that fit.
+        most: usize,
+    },
     /// No frame, or frames of different sizes in one clip.
     #[error("frames of a clip: {what}")]
     Frames {
@@ -99,7 +123,17 @@ pub enum ModelError {
     #[error(transparent)]
     Pixels(#[from] jepa_pixels::PixelError),
 
-    // The file is fine, this build cannot use it.
+    // The file is fine, the model in it cannot do this.
+    /// A task that needs a part which the model does not have.
+    #[error("this {family} model has no {part}; it can {can}")]
+    Cannot {
+        /// Family of the model.
+        family: Family,
+        /// What it lacks.
+        part: &'static str,
+        /// What it can do instead.
+        can: String,
+    },
     /// A module whose parts do not fit its configuration.
     #[error("encoder of family {family} has no {part}, its graph needs it")]
     MissingPart {

@@ -25,13 +25,17 @@ mod encoder;
 mod error;
 pub mod families;
 mod features;
+pub mod head;
 mod memory;
 pub mod nn;
+pub mod plan;
+pub mod predictor;
 mod preprocess;
 mod trace;
+pub mod world;
 
 pub use agreement::{Agreement, Bar};
-pub use bundle::Jepa;
+pub use bundle::{Head, Jepa, Predictor};
 pub use encoder::{EncodeOptions, Encoder, EncoderConfig, Projector};
 pub use error::ModelError;
 pub use features::{Encoded, LayerSelection, Pool};

@@ -24,7 +24,7 @@ pub(crate) fn open_bundle(path: &Path, no_mmap: bool, shared: &Shared) -> Result
 /// Opens the file and loads it onto `device`.
 pub(crate) fn load<B: Backend>(args: &ModelArgs, device: &B::Device, shared: &Shared) -> Result<Jepa<B>, CliError> {
     let bundle = open_bundle(&args.model, args.no_mmap, shared)?;
-    Jepa::from_bundle(&bundle, device).map_err(|error| model_error(&args.model, error))
+    Jepa::from_bundle(bundle, device).map_err(|error| model_error(&args.model, error))
 }
 
 /// An error of the model at `path`.

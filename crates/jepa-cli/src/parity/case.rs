@@ -55,13 +55,37 @@ pub struct Test {
     pub optional_outputs: Vec<String>,
 }
 
-/// Options of a test that replays of encoders read.
+/// Options of a test.
 #[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
 pub struct Options {
     /// `mean` or `cls`: how `pooled` was made.
     pub pooling: Option<String>,
     /// Rule by which a stored position table is resized: `bicubic_offset01`, `bicubic_size`, `bicubic_antialias`, `trilinear`.
     pub pos_interp: Option<String>,
+    /// Which mask token stands for the targets.
+    pub mask_index: Option<usize>,
+    /// `image` or `video`: what the predictor is told.
+    pub modality: Option<String>,
+    /// The planner's settings, in the words of the reference's function.
+    #[serde(flatten)]
+    pub planner: Option<PlannerOptions>,
+}
+
+/// The planner's settings.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[allow(missing_docs, reason = "the names are those of the reference's function")]
+pub struct PlannerOptions {
+    pub rollout: usize,
+    pub samples: usize,
+    pub topk: usize,
+    pub cem_steps: usize,
+    pub momentum_mean: f64,
+    pub momentum_std: f64,
+    pub momentum_mean_gripper: f64,
+    pub momentum_std_gripper: f64,
+    pub maxnorm: f64,
+    pub close_gripper: Option<usize>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -173,7 +197,7 @@ impl Case {
         let expect = self.folder.join(&quant.expect);
         let test = Test {
             id: "quant".into(),
-            kind: "encode".into(),
+            kind: "quant".into(),
             inputs: quant.inputs.iter().map(|name| (name.clone(), name.clone())).collect(),
             outputs: variant.outputs.clone(),
             options: Options::default(),

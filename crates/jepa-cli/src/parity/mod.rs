@@ -4,13 +4,14 @@
 //! runs on every backend.
 
 mod case;
+mod kinds;
 mod replay;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use case::{Case, Options, Test, Variant};
+pub use case::{Case, Options, PlannerOptions, Test, Variant};
 pub use replay::{Replay, replay};
 
 /// Outputs that were got, by the expected tensor's name: shape and values.

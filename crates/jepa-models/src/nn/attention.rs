@@ -2,6 +2,8 @@ use burn::prelude::*;
 use burn::tensor::module;
 use burn::tensor::ops::AttentionModuleOptions;
 
+use super::Rope;
+
 /// Most attention scores that exist at one time, over batch and heads: 16 Mi, that is 64 MiB of f32.
 ///
 /// Small enough for the 128 MiB binding limit of the least capable adapters, large enough that cutting the queries costs nothing.
@@ -22,6 +24,30 @@ pub enum Visibility {
         /// Frame of each token behind the prefix: one row for the whole batch, or one row per batch element.
         frames: Vec<Vec<usize>>,
     },
+}
+
+/// Multi-head attention on projected tokens; `rope` turns queries and keys.
+///
+/// **Shapes** `q`, `k`, `v` `[batch, tokens, heads · head_dim]` → the same. Heads are consecutive slices. Queries may be fewer than keys where
+/// every query sees every key.
+pub fn multi_head<B: Backend>(
+    q: Tensor<B, 3>,
+    k: Tensor<B, 3>,
+    v: Tensor<B, 3>,
+    n_head: usize,
+    rope: Option<&Rope<B>>,
+    visibility: &Visibility,
+) -> Tensor<B, 3> {
+    let heads = |x: Tensor<B, 3>| {
+        let [b, n, width] = x.dims();
+        x.reshape([b, n, n_head, width / n_head]).swap_dims(1, 2) //           [b, heads, n, hd]
+    };
+    let turned = |x| match rope {
+        Some(rope) => rope.turn(heads(x)),
+        None => heads(x),
+    };
+    let h = attention(turned(q), turned(k), heads(v), visibility);
+    h.swap_dims(1, 2).flatten(2, 3) //                                         [b, n, heads·hd]
 }
 
 /// Scaled dot-product attention, cut so that no more than [`SCORES_PER_BLOCK`] scores exist at one time.

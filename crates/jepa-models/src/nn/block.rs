@@ -3,7 +3,7 @@ use burn::nn::{Initializer, LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::prelude::*;
 use jepa_gguf::schema::{Activation, EncoderHparams};
 
-use super::{Act, Rope, Visibility, attention};
+use super::{Act, Rope, Visibility, multi_head};
 use crate::trace::Trace;
 
 /// What a [`Block`] is made of.
@@ -23,6 +23,8 @@ pub struct BlockConfig {
     pub act: Activation,
     /// One `attn_qkv`, or `attn_q`, `attn_k` and `attn_v`.
     pub qkv_fused: bool,
+    /// Whether queries, keys and values have a bias.
+    pub qkv_bias: bool,
     /// Layer scale behind attention and MLP.
     pub layer_scale: bool,
 }
@@ -37,6 +39,7 @@ impl From<&EncoderHparams> for BlockConfig {
             ln_eps: h.ln_eps,
             act: h.act,
             qkv_fused: h.qkv_fused,
+            qkv_bias: true,
             layer_scale: h.layer_scale,
         }
     }
@@ -47,8 +50,9 @@ impl BlockConfig {
     pub fn init<B: Backend>(&self, device: &B::Device) -> Block<B> {
         let inner = self.n_head * self.head_dim;
         let linear = |d_in, d_out| LinearConfig::new(d_in, d_out).init(device);
+        let projection = |width| LinearConfig::new(self.embed_dim, width).with_bias(self.qkv_bias).init(device);
         let norm = || LayerNormConfig::new(self.embed_dim).with_epsilon(self.ln_eps).init(device);
-        let fused = |yes: bool, width| (self.qkv_fused == yes).then(|| linear(self.embed_dim, width));
+        let fused = |yes: bool, width| (self.qkv_fused == yes).then(|| projection(width));
         let scale = || self.layer_scale.then(|| Initializer::Ones.init([self.embed_dim], device));
         Block {
             ln1: norm(),
@@ -135,18 +139,8 @@ impl<B: Backend> Block<B> {
         trace: &mut Trace<'_, B>,
         at: &str,
     ) -> Tensor<B, 3> {
-        let [b, n, _] = x.dims();
         let [q, k, v] = self.qkv(x, trace, at); //                              3 × [b, n, heads·hd]
-        let heads = |x: Tensor<B, 3>| {
-            let head_dim = x.dims()[2] / self.n_head;
-            x.reshape([b, n, self.n_head, head_dim]).swap_dims(1, 2) //         [b, heads, n, hd]
-        };
-        let turned = |x| match rope {
-            Some(rope) => rope.turn(heads(x)),
-            None => heads(x),
-        };
-        let h = attention(turned(q), turned(k), heads(v), visibility);
-        let h = h.swap_dims(1, 2).flatten(2, 3); //                             [b, n, heads·hd]
+        let h = multi_head(q, k, v, self.n_head, rope, visibility); //          [b, n, heads·hd]
         trace.see(&h, || format!("{at}.attn"));
         let h = self.attn_out.forward(h); //                                    [b, n, dim]
         trace.see(&h, || format!("{at}.attn_out"));

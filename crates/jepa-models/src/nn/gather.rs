@@ -65,12 +65,33 @@ impl TokenIds {
         }
     }
 
+    /// How many ids each row has.
+    pub fn kept(&self) -> usize {
+        self.rows[0].len()
+    }
+
+    /// Each row of `self` followed by the row of `other`: one row where both are shared, else one per batch element.
+    pub fn followed_by(&self, other: &Self) -> Vec<Vec<usize>> {
+        let row = |i: usize| [&self.rows[i % self.rows.len()][..], &other.rows[i % other.rows.len()]].concat();
+        (0..self.rows.len().max(other.rows.len())).map(row).collect()
+    }
+
+    /// The rows of a table that the ids name. The ids must lie in the table.
+    ///
+    /// **Shapes** `[positions, dim]` → `[1 or batch, kept, dim]`.
+    pub fn look_up<B: Backend>(&self, table: Tensor<B, 2>) -> Tensor<B, 3> {
+        let (rows, kept, dim) = (self.rows.len(), self.kept(), table.dims()[1]);
+        let flat: Vec<i64> = self.rows.iter().flatten().map(|&id| id as i64).collect();
+        let flat = Tensor::<B, 1, Int>::from_data(TensorData::new(flat, [rows * kept]), &table.device());
+        table.select(0, flat).reshape([rows, kept, dim])
+    }
+
     /// The kept rows of `x`, in the order of the ids. The ids must have passed [`Self::check`] for `x`.
     ///
     /// **Shapes** `[1 or batch, tokens, dim]` → `[batch, kept, dim]`.
     pub fn gather<B: Backend>(&self, x: Tensor<B, 3>) -> Tensor<B, 3> {
         let [batch, tokens, dim] = x.dims();
-        let kept = self.rows[0].len();
+        let kept = self.kept();
         let flat: Vec<i64> = (0..batch)
             .flat_map(|b| self.rows[b % self.rows.len()].iter().map(move |id| (b * tokens + id) as i64))
             .collect();

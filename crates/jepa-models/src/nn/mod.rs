@@ -4,17 +4,21 @@
 //! parameter inside a module is its name in the file.
 
 mod activation;
+mod adaln;
 mod attention;
 mod block;
 mod gather;
+mod norm;
 mod patch_embed;
 mod pos_table;
 mod rope3d;
 
 pub use activation::Act;
-pub use attention::{SCORES_PER_BLOCK, Visibility, attention};
+pub use adaln::{AdaLnBlock, AdaLnBlockConfig};
+pub use attention::{SCORES_PER_BLOCK, Visibility, attention, multi_head};
 pub use block::{Block, BlockConfig};
 pub use gather::TokenIds;
+pub use norm::normalise;
 pub use patch_embed::{Grid, Pixels, tubelets};
 pub use pos_table::{AxisWeights, resize_table_2d, resize_table_3d};
 pub use rope3d::{Rope, RopeAngles, TokenPosition};

@@ -32,6 +32,12 @@ impl<B: Backend> Pixels<B> {
         height == width
     }
 
+    /// Every frame as a picture of its own, frames of one clip together: `[batch · frames, chans, 1, height, width]`.
+    pub fn frames_alone(self) -> Self {
+        let [batch, chans, frames, height, width] = self.dims();
+        Self { tensor: self.tensor.swap_dims(1, 2).reshape([batch * frames, chans, 1, height, width]) }
+    }
+
     /// The pixels as a tensor `[batch, chans, frames, height, width]`.
     pub fn into_tensor(self) -> Tensor<B, 5> {
         self.tensor

@@ -105,6 +105,20 @@ impl<B: Backend> Rope<B> {
         })
     }
 
+    /// The turns of the tokens with these ids on `grid`, behind `prefix` tokens without a position.
+    pub fn of_ids(
+        angles: RopeAngles,
+        ids: &[Vec<usize>],
+        grid: Grid,
+        prefix: usize,
+        device: &B::Device,
+    ) -> Option<Self> {
+        let row = |ids: &Vec<usize>| {
+            std::iter::repeat_n(None, prefix).chain(ids.iter().map(|&id| Some(angles.position(id, grid)))).collect()
+        };
+        Self::new(angles, &ids.iter().map(row).collect::<Vec<_>>(), device)
+    }
+
     /// Turns queries or keys: `x·cos + r·sin` with `r[2k] = -x[2k+1]`, `r[2k+1] = x[2k]`.
     ///
     /// **Shapes** `[batch, heads, tokens, head_dim]` → the same.
