@@ -44,6 +44,8 @@ fn dispatch(cli: Cli) -> Result<(), CliError> {
         Command::Info(args) => cmd::info::run(&args, &shared),
         Command::Devices => cmd::devices::run(&shared),
         Command::Embed(args) => cmd::embed::run(args, &shared),
+        Command::Classify(args) => cmd::classify::run(args, &shared),
+        Command::Predict(args) => cmd::predict::run(args, &shared),
         Command::Preprocess(args) => cmd::preprocess::run(&args, &shared),
         Command::Verify(args) => cmd::verify::run(args, &shared),
         Command::Compare(args) => cmd::compare::run(&args, &shared),

@@ -7,15 +7,17 @@ use burn_store::ModuleSnapshot;
 use jepa_gguf::schema::{HeadKind, Hparams, PredictorKind};
 use jepa_gguf::{Bundle, GgufStore};
 
-use crate::encoder::{Encoder, EncoderConfig};
+use crate::encoder::{EncodeOptions, Encoder, EncoderConfig};
 use crate::error::ModelError;
-use crate::features::Encoded;
+use crate::features::{Encoded, Pool};
 use crate::head::{AttentiveHead, AttentiveHeadConfig, LinearHead, LinearHeadConfig};
-use crate::nn::Pixels;
+use crate::nn::{Pixels, TokenIds};
 use crate::predictor::{
-    AcPredictor, AcPredictorConfig, LewmPredictor, LewmPredictorConfig, MaskedPredictor, MaskedPredictorConfig,
+    AcPredictor, AcPredictorConfig, LewmPredictor, LewmPredictorConfig, MaskedPredictor, MaskedPredictorConfig, PredictInput,
+    Predicted, TrainedOn,
 };
 use crate::preprocess::Preprocess;
+use crate::trace::Trace;
 
 /// A bundle on a device: the encoder and the preprocessing it was trained with. Predictor and head are loaded when they are asked for.
 #[derive(Debug)]
@@ -120,8 +122,8 @@ impl<B: Backend> Jepa<B> {
         })
     }
 
-    /// The refusal of a task for want of `part`.
-    fn cannot(&self, part: &'static str) -> ModelError {
+    /// The refusal of a task for want of `part`, which says what the model can do instead.
+    pub fn cannot(&self, part: &'static str) -> ModelError {
         let h = self.hparams();
         let predictor = h.pred.as_ref().map(|pred| match pred.kind {
             PredictorKind::Masked(_) => "predict",
@@ -171,5 +173,43 @@ impl<B: Backend> Jepa<B> {
     /// As [`Encoder::encode`].
     pub fn encode(&self, pixels: Pixels<B>) -> Result<Encoded<B>, ModelError> {
         self.encoder.encode(pixels)
+    }
+
+    /// Encodes the context tokens alone and predicts the targets from them. What the context was encoded from follows from the pixels.
+    ///
+    /// **Shapes** `[batch, chans, frames, height, width]` → `[batch, targets, out]`.
+    ///
+    /// # Errors
+    /// As [`Encoder::encode_with`] and [`MaskedPredictor::forward`]; [`ModelError::TokenIds`] for targets off the input's grid.
+    pub fn predict_masked(
+        &self,
+        predictor: &MaskedPredictor<B>,
+        pixels: Pixels<B>,
+        context: &TokenIds,
+        targets: &TokenIds,
+        mask_index: usize,
+        trace: &mut Trace<'_, B>,
+    ) -> Result<Predicted<B>, ModelError> {
+        let [batch, _, frames, _, _] = pixels.dims();
+        let modality = if frames == 1 { TrainedOn::Picture } else { TrainedOn::Clip };
+        let options = EncodeOptions { context: Some(context), layers: &[] };
+        let encoded = self.encoder.encode_with(pixels, options, trace)?;
+        targets.check(batch, encoded.grid.tokens())?;
+        let rows = encoded.hier_concat(predictor.config().masked.n_hier_in).unwrap_or(encoded.tokens);
+        predictor.forward(rows, PredictInput { context, targets, mask_index, modality }, trace)
+    }
+
+    /// Logits of a batch.
+    ///
+    /// **Shapes** `[batch, chans, frames, height, width]` → `[batch, n_classes]`.
+    ///
+    /// # Errors
+    /// As [`Encoder::encode`].
+    pub fn classify(&self, head: &Head<B>, pixels: Pixels<B>) -> Result<Tensor<B, 2>, ModelError> {
+        let encoded = self.encoder.encode(pixels)?;
+        Ok(match head {
+            Head::Linear(head) => head.forward(encoded.pooled(Pool::Auto)?),
+            Head::Attentive(head) => head.forward(encoded.tokens, &mut Trace::none()),
+        })
     }
 }

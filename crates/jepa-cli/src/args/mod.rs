@@ -1,9 +1,11 @@
 //! What was typed: one file per command, flags and help only.
 
+mod classify;
 mod compare;
 mod embed;
 mod info;
 mod input;
+mod predict;
 mod preprocess;
 mod trace;
 mod verify;
@@ -14,10 +16,12 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::backend::BackendName;
 
+pub(crate) use classify::ClassifyArgs;
 pub(crate) use compare::CompareArgs;
 pub(crate) use embed::EmbedArgs;
 pub(crate) use info::InfoArgs;
 pub(crate) use input::{InputArgs, ModelArgs, Size};
+pub(crate) use predict::{Ids, PredictArgs};
 pub(crate) use preprocess::PreprocessArgs;
 pub(crate) use trace::TraceArgs;
 pub(crate) use verify::VerifyArgs;
@@ -45,6 +49,10 @@ pub(crate) enum Command {
     Devices,
     /// Turn pictures and clips into feature vectors or token maps
     Embed(EmbedArgs),
+    /// Name what is in pictures and clips, with the labels of the file
+    Classify(ClassifyArgs),
+    /// Predict the latents of hidden patches from the visible ones
+    Predict(PredictArgs),
     /// Write the exact tensor that would enter the network
     Preprocess(PreprocessArgs),
     /// Replay parity cases and compare with their stored outputs

@@ -2,16 +2,12 @@ use burn::prelude::*;
 use jepa_models::{EncodeOptions, Jepa, Pixels, Trace};
 use serde::Serialize;
 
-use super::memory::fitting_batch;
 use super::model::{load, model_error};
-use super::stream::{self, Ready, Sink, Tally};
+use super::stream::{Consumer, Tally, Through};
 use crate::args::{EmbedArgs, Shared};
-use crate::arrays::Array;
 use crate::backend::{Task, run_on};
 use crate::exit::{CliError, say_on_stderr};
-use crate::inputs;
 use crate::output::{Element, Format, RowWriter};
-use crate::progress::Progress;
 use crate::report::{self, Report};
 
 /// Name of the array in a `.safetensors` file.
@@ -48,24 +44,23 @@ impl Task for Embed<'_> {
             }
             _ => Rows::Summary(Summary::default()),
         };
-        let mut sink = EmbedSink { args, model, layers, device, rows };
-        let tally = match &args.input.input_tensor {
-            Some(_) => sink.take_tensor(shared)?,
-            None => {
-                let mut preprocess = sink.model.preprocess().clone();
-                if let Some(size) = args.input.size {
-                    preprocess = preprocess.with_size(size.height, size.width).map_err(refuse)?;
-                }
-                *sink.model.preprocess_mut() = preprocess.clone();
-                let inputs = inputs::expand(&args.input.inputs, preprocess.takes_clips());
-                let progress = Progress::new(inputs.len(), shared);
-                let frames = args.input.frames.map(usize::from);
-                let (height, width) = preprocess.output_size();
-                let clip = [3, frames.unwrap_or(preprocess.clip_frames()), height, width];
-                let batch = sink.fitting_batch(clip, shared)?;
-                stream::run(&inputs, &preprocess, frames, batch, &progress, &mut sink)?
-            }
+        let mut preprocess = model.preprocess().clone();
+        if let Some(size) = args.input.size {
+            preprocess = preprocess.with_size(size.height, size.width).map_err(refuse)?;
+        }
+        let kept = layers.as_ref().map_or(0, Vec::len);
+        let config = config.clone();
+        let through = Through {
+            input: &args.input,
+            preprocess: &preprocess,
+            encoder: &config,
+            kept,
+            batch: args.batch.get(),
+            device: &device,
+            shared,
         };
+        let mut sink = EmbedSink { args, model, layers, rows };
+        let tally = through.run(&mut sink)?;
         sink.rows.finish(tally, args, shared)?;
         tally.verdict()
     }
@@ -75,18 +70,10 @@ struct EmbedSink<'a, B: Backend> {
     args: &'a EmbedArgs,
     model: Jepa<B>,
     layers: Option<Vec<usize>>,
-    device: B::Device,
     rows: Rows,
 }
 
-impl<B: Backend> EmbedSink<'_, B> {
-    /// The batch size asked for, or less where memory is short.
-    fn fitting_batch(&self, input: [usize; 4], shared: &Shared) -> Result<usize, CliError> {
-        let kept = self.layers.as_ref().map_or(0, Vec::len);
-        fitting_batch::<B>(self.model.encoder().config(), input, kept, self.args.batch.get(), shared)
-    }
-
-    /// Encodes a batch and appends its rows.
+impl<B: Backend> Consumer<B> for EmbedSink<'_, B> {
     fn push(&mut self, names: &[String], pixels: Pixels<B>) -> Result<Vec<(String, String)>, CliError> {
         let layers = self.layers.as_deref().unwrap_or_default();
         let options = EncodeOptions { layers, ..Default::default() };
@@ -117,41 +104,6 @@ impl<B: Backend> EmbedSink<'_, B> {
         Ok(Vec::new())
     }
 
-    /// Rows of an array that has been normalised already.
-    fn take_tensor(&mut self, shared: &Shared) -> Result<Tally, CliError> {
-        let Some(path) = &self.args.input.input_tensor else { return Ok(Tally::default()) };
-        let name = path.display().to_string();
-        let (values, shape) = read_pixels(path)?;
-        let per_input: usize = shape[1..].iter().product();
-        let batch = self.fitting_batch([shape[1], shape[2], shape[3], shape[4]], shared)?;
-        let progress = Progress::new(shape[0], shared);
-        let mut tally = Tally { total: shape[0], failed: 0 };
-        for (first, values) in values.chunks(per_input * batch).enumerate() {
-            let n = values.len() / per_input;
-            let first = first * batch;
-            let names: Vec<_> = (first..first + n).map(|i| format!("{name}[{i}]")).collect();
-            let data = TensorData::new(values.to_vec(), [n, shape[1], shape[2], shape[3], shape[4]]);
-            let pixels = Pixels::from_normalised_clips(Tensor::from_data(data, &self.device));
-            for (name, error) in self.push(&names, pixels)? {
-                tally.failed += 1;
-                progress.error(&format!("error: {name}: {error}"));
-                self.failed(&name, &error)?;
-            }
-            progress.advance(n);
-        }
-        Ok(tally)
-    }
-}
-
-impl<B: Backend> Sink for EmbedSink<'_, B> {
-    fn take(&mut self, batch: &[Ready]) -> Result<Vec<(String, String)>, CliError> {
-        let names: Vec<_> = batch.iter().map(|input| input.name.clone()).collect();
-        match stream::pixels(batch, self.model.preprocess(), &self.device) {
-            Ok(pixels) => self.push(&names, pixels),
-            Err(error) => Ok(names.into_iter().map(|name| (name, error.to_string())).collect()),
-        }
-    }
-
     fn failed(&mut self, name: &str, error: &str) -> Result<(), CliError> {
         match &mut self.rows {
             Rows::File(writer) => writer.note_failure(name, error),
@@ -160,25 +112,6 @@ impl<B: Backend> Sink for EmbedSink<'_, B> {
                 Ok(())
             }
         }
-    }
-}
-
-/// Normalised pixels of a `.npy` file as `[inputs, chans, frames, height, width]`, all finite.
-pub(super) fn read_pixels(path: &std::path::Path) -> Result<(Vec<f32>, [usize; 5]), CliError> {
-    let fail = |what: String| CliError::input(path.display().to_string(), what);
-    let array = Array::read_npy(path).map_err(|error| CliError::input(path.display().to_string(), error))?;
-    let shape = match array.shape[..] {
-        [n, c, h, w] => [n, c, 1, h, w],
-        [n, c, t, h, w] => [n, c, t, h, w],
-        _ => return Err(fail(format!("shape {:?}, wanted [N,C,H,W] or [N,C,T,H,W]", array.shape))),
-    };
-    if shape.contains(&0) {
-        return Err(fail(format!("shape {shape:?} has an axis of length 0")));
-    }
-    let values = array.into_f32().map_err(|error| CliError::input(path.display().to_string(), error))?;
-    match values.iter().position(|v| !v.is_finite()) {
-        Some(at) => Err(fail(format!("value {at} is {}, wanted finite numbers", values[at]))),
-        None => Ok((values, shape)),
     }
 }
 

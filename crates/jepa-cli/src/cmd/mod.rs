@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod classify;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod devices;
@@ -7,6 +8,7 @@ pub(crate) mod embed;
 pub(crate) mod info;
 mod memory;
 mod model;
+pub(crate) mod predict;
 pub(crate) mod preprocess;
 mod stream;
 pub(crate) mod trace;

@@ -1,11 +1,16 @@
 //! Many inputs in batches: prepared on all cores, handed on in their order, the bad ones reported and left out.
 
+use std::path::Path;
+
 use burn::prelude::*;
-use jepa_models::{Pixels, Preprocess};
+use jepa_models::{EncoderConfig, ModelError, Pixels, Preprocess};
 use rayon::prelude::*;
 
+use super::memory::fitting_batch;
+use crate::args::{InputArgs, Shared};
+use crate::arrays::Array;
 use crate::exit::CliError;
-use crate::inputs::{Input, Prepared};
+use crate::inputs::{self, Input, Prepared};
 use crate::progress::Progress;
 
 /// An input that is ready for the network.
@@ -83,12 +88,118 @@ fn report_failure(name: &str, error: &str, progress: &Progress, sink: &mut impl 
     sink.failed(name, error)
 }
 
+/// What happens to normalised pixels on a backend.
+pub(crate) trait Consumer<B: Backend> {
+    /// Takes a batch `[inputs, chans, frames, height, width]`. Gives back the inputs that could not be used, with the reason.
+    fn push(&mut self, names: &[String], pixels: Pixels<B>) -> Result<Vec<(String, String)>, CliError>;
+
+    /// An input failed.
+    fn failed(&mut self, name: &str, error: &str) -> Result<(), CliError>;
+}
+
+/// Which inputs go through which model, and how many at a time.
+pub(crate) struct Through<'a, B: Backend> {
+    pub(crate) input: &'a InputArgs,
+    pub(crate) preprocess: &'a Preprocess,
+    pub(crate) encoder: &'a EncoderConfig,
+    /// Intermediate outputs that are kept.
+    pub(crate) kept: usize,
+    /// Batch size; less is taken where memory is short.
+    pub(crate) batch: usize,
+    pub(crate) device: &'a B::Device,
+    pub(crate) shared: &'a Shared,
+}
+
+impl<B: Backend> Through<'_, B> {
+    /// Brings every input of the command line to `consumer`, normalised and in batches.
+    pub(crate) fn run(&self, consumer: &mut impl Consumer<B>) -> Result<Tally, CliError> {
+        let Self { input, preprocess, shared, .. } = *self;
+        if let Some(path) = &input.input_tensor {
+            return self.run_tensor(path, consumer);
+        }
+        let inputs = inputs::expand(&input.inputs, preprocess.takes_clips());
+        let frames = input.frames.map(usize::from);
+        let (height, width) = preprocess.output_size();
+        let batch = self.fitting([3, frames.unwrap_or(preprocess.clip_frames()), height, width])?;
+        let progress = Progress::new(inputs.len(), shared);
+        let mut sink = PixelSink { preprocess, device: self.device, consumer };
+        run(&inputs, preprocess, frames, batch, &progress, &mut sink)
+    }
+
+    /// Rows of an array that has been normalised already.
+    fn run_tensor(&self, path: &Path, consumer: &mut impl Consumer<B>) -> Result<Tally, CliError> {
+        let (values, [n, chans, frames, height, width]) = read_pixels(path)?;
+        let per_input = chans * frames * height * width;
+        let batch = self.fitting([chans, frames, height, width])?;
+        let progress = Progress::new(n, self.shared);
+        let mut tally = Tally { total: n, failed: 0 };
+        for (i, values) in values.chunks(per_input * batch).enumerate() {
+            let rows = values.len() / per_input;
+            let names: Vec<_> = (0..rows).map(|row| format!("{}[{}]", path.display(), i * batch + row)).collect();
+            let data = TensorData::new(values.to_vec(), [rows, chans, frames, height, width]);
+            let pixels = Pixels::from_normalised_clips(Tensor::from_data(data, self.device));
+            for (name, error) in consumer.push(&names, pixels)? {
+                tally.failed += 1;
+                progress.error(&format!("error: {name}: {error}"));
+                consumer.failed(&name, &error)?;
+            }
+            progress.advance(rows);
+        }
+        Ok(tally)
+    }
+
+    /// The only input of the command line with its name; an array may hold several in one batch.
+    pub(crate) fn only(&self) -> Result<(String, Pixels<B>), CliError> {
+        if let Some(path) = &self.input.input_tensor {
+            let (values, shape) = read_pixels(path)?;
+            self.fitting([shape[1], shape[2], shape[3], shape[4]])?;
+            let pixels = Tensor::from_data(TensorData::new(values, shape), self.device);
+            return Ok((path.display().to_string(), Pixels::from_normalised_clips(pixels)));
+        }
+        let inputs = inputs::expand(&self.input.inputs, self.preprocess.takes_clips());
+        let [input] = &inputs[..] else {
+            return Err(CliError::usage(format!("this command takes one input, {} were given", inputs.len())));
+        };
+        let fail = |error: String| CliError::input(input.name.clone(), error);
+        let prepared =
+            input.prepare(self.preprocess, self.input.frames.map(usize::from)).map_err(|error| fail(error.to_string()))?;
+        let progress = Progress::new(1, self.shared);
+        prepared.notes.iter().for_each(|note| progress.remark(&input.name, note));
+        let (height, width) = self.preprocess.output_size();
+        self.fitting([3, prepared.frames.len(), height, width])?;
+        let ready = [Ready { name: input.name.clone(), prepared }];
+        let pixels = pixels(&ready, self.preprocess, self.device).map_err(|error| fail(error.to_string()))?;
+        Ok((input.name.clone(), pixels))
+    }
+
+    fn fitting(&self, input: [usize; 4]) -> Result<usize, CliError> {
+        fitting_batch::<B>(self.encoder, input, self.kept, self.batch, self.shared)
+    }
+}
+
+/// Turns prepared inputs into pixels for a consumer.
+struct PixelSink<'a, B: Backend, C> {
+    preprocess: &'a Preprocess,
+    device: &'a B::Device,
+    consumer: &'a mut C,
+}
+
+impl<B: Backend, C: Consumer<B>> Sink for PixelSink<'_, B, C> {
+    fn take(&mut self, batch: &[Ready]) -> Result<Vec<(String, String)>, CliError> {
+        let names: Vec<_> = batch.iter().map(|input| input.name.clone()).collect();
+        match pixels(batch, self.preprocess, self.device) {
+            Ok(pixels) => self.consumer.push(&names, pixels),
+            Err(error) => Ok(names.into_iter().map(|name| (name, error.to_string())).collect()),
+        }
+    }
+
+    fn failed(&mut self, name: &str, error: &str) -> Result<(), CliError> {
+        self.consumer.failed(name, error)
+    }
+}
+
 /// The normalised pixels of inputs with equally many frames, `[inputs, 3, frames, height, width]`.
-pub(crate) fn pixels<B: Backend>(
-    batch: &[Ready],
-    preprocess: &Preprocess,
-    device: &B::Device,
-) -> Result<Pixels<B>, jepa_models::ModelError> {
+fn pixels<B: Backend>(batch: &[Ready], preprocess: &Preprocess, device: &B::Device) -> Result<Pixels<B>, ModelError> {
     let (height, width) = preprocess.output_size();
     let frames = batch[0].prepared.frames.len();
     let mut values = Vec::with_capacity(batch.len() * 3 * frames * height * width);
@@ -97,4 +208,23 @@ pub(crate) fn pixels<B: Backend>(
     }
     let data = TensorData::new(values, [batch.len(), 3, frames, height, width]);
     Ok(Pixels::from_normalised_clips(Tensor::from_data(data, device)))
+}
+
+/// Normalised pixels of a `.npy` file as `[inputs, chans, frames, height, width]`, all finite.
+fn read_pixels(path: &Path) -> Result<(Vec<f32>, [usize; 5]), CliError> {
+    let fail = |what: String| CliError::input(path.display().to_string(), what);
+    let array = Array::read_npy(path).map_err(|error| CliError::input(path.display().to_string(), error))?;
+    let shape = match array.shape[..] {
+        [n, c, h, w] => [n, c, 1, h, w],
+        [n, c, t, h, w] => [n, c, t, h, w],
+        _ => return Err(fail(format!("shape {:?}, wanted [N,C,H,W] or [N,C,T,H,W]", array.shape))),
+    };
+    if shape.contains(&0) {
+        return Err(fail(format!("shape {shape:?} has an axis of length 0")));
+    }
+    let values = array.into_f32().map_err(|error| CliError::input(path.display().to_string(), error))?;
+    match values.iter().position(|v| !v.is_finite()) {
+        Some(at) => Err(fail(format!("value {at} is {}, wanted finite numbers", values[at]))),
+        None => Ok((values, shape)),
+    }
 }

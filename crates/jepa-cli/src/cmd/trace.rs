@@ -2,18 +2,14 @@ use std::collections::BTreeMap;
 
 use burn::prelude::*;
 use globset::{Glob, GlobMatcher};
-use jepa_models::{EncodeOptions, Pixels, Trace};
+use jepa_models::{EncodeOptions, Trace};
 
-use super::embed::read_pixels;
-use super::memory::fitting_batch;
 use super::model::{load, model_error};
-use super::stream::{self, Ready};
+use super::stream::Through;
 use crate::args::{Shared, TraceArgs};
 use crate::backend::{Task, run_on};
 use crate::exit::{CliError, say_on_stderr};
-use crate::inputs;
 use crate::output::{Format, write_safetensors};
-use crate::progress::Progress;
 use crate::report;
 
 pub(crate) fn run(args: TraceArgs, shared: &Shared) -> Result<(), CliError> {
@@ -40,35 +36,20 @@ impl Task for TraceTask<'_> {
         let Self { args, shared, filter } = self;
         let refuse = |error| model_error(&args.model.model, error);
         let model = load::<B>(&args.model, &device, shared)?;
-        let (name, pixels) = match &args.input.input_tensor {
-            Some(path) => {
-                let (values, shape) = read_pixels(path)?;
-                let pixels = Tensor::<B, 5>::from_data(TensorData::new(values, shape), &device);
-                (path.display().to_string(), Pixels::from_normalised_clips(pixels))
-            }
-            None => {
-                let mut preprocess = model.preprocess().clone();
-                if let Some(size) = args.input.size {
-                    preprocess = preprocess.with_size(size.height, size.width).map_err(refuse)?;
-                }
-                let inputs = inputs::expand(&args.input.inputs, preprocess.takes_clips());
-                let [input] = &inputs[..] else {
-                    return Err(CliError::usage(format!("trace looks into one input, {} were given", inputs.len())));
-                };
-                let prepared = input
-                    .prepare(&preprocess, args.input.frames.map(usize::from))
-                    .map_err(|error| CliError::input(input.name.clone(), error))?;
-                let progress = Progress::new(1, shared);
-                prepared.notes.iter().for_each(|note| progress.remark(&input.name, note));
-                let ready = [Ready { name: input.name.clone(), prepared }];
-                let pixels = stream::pixels(&ready, &preprocess, &device)
-                    .map_err(|error| CliError::input(input.name.clone(), error))?;
-                (input.name.clone(), pixels)
-            }
+        let mut preprocess = model.preprocess().clone();
+        if let Some(size) = args.input.size {
+            preprocess = preprocess.with_size(size.height, size.width).map_err(refuse)?;
+        }
+        let through = Through::<B> {
+            input: &args.input,
+            preprocess: &preprocess,
+            encoder: model.encoder().config(),
+            kept: 0,
+            batch: 1,
+            device: &device,
+            shared,
         };
-
-        let [_, chans, frames, height, width] = pixels.dims();
-        fitting_batch::<B>(model.encoder().config(), [chans, frames, height, width], 0, 1, shared)?;
+        let (name, pixels) = through.only()?;
 
         let mut seen = BTreeMap::new();
         let mut sink = |name: &str, x: &Tensor<B, 3>| {

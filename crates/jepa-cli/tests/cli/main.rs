@@ -7,3 +7,4 @@ mod pixels;
 mod refusals;
 mod session;
 mod stops;
+mod tasks;

@@ -94,7 +94,7 @@ fn arguments_that_make_no_sense() {
     assert_one_line(
         &s.run(&["trace", "-m", &model("ijepa"), &picture(), &picture(), "-o", "x.safetensors"]),
         2,
-        &["one input"],
+        &["takes one input"],
     );
 }
 

@@ -1,0 +1,140 @@
+use burn::prelude::*;
+use jepa_models::{Head, Jepa, Pixels};
+use serde::Serialize;
+
+use super::model::{load, model_error};
+use super::stream::{Consumer, Through};
+use crate::args::{ClassifyArgs, Shared};
+use crate::backend::{Task, run_on};
+use crate::exit::CliError;
+use crate::output::{Element, Format, RowWriter};
+use crate::report::{self, Report};
+
+/// Name of the array in a `.safetensors` file.
+const TENSOR_NAME: &str = "logits";
+
+pub(crate) fn run(args: ClassifyArgs, shared: &Shared) -> Result<(), CliError> {
+    let formats = [Format::Npy, Format::Safetensors, Format::Jsonl, Format::Csv];
+    let format = args.logits.as_deref().map(|path| Format::of(path, &formats)).transpose()?;
+    run_on(Classify { args: &args, shared, format }, shared)
+}
+
+struct Classify<'a> {
+    args: &'a ClassifyArgs,
+    shared: &'a Shared,
+    format: Option<Format>,
+}
+
+impl Task for Classify<'_> {
+    type Output = ();
+
+    fn run<B: Backend>(self, device: B::Device) -> Result<(), CliError> {
+        let Self { args, shared, format } = self;
+        let refuse = |error| model_error(&args.model.model, error);
+        let model = load::<B>(&args.model, &device, shared)?;
+        let head = model.load_head().map_err(refuse)?;
+        let mut preprocess = model.preprocess().clone();
+        if let Some(size) = args.input.size {
+            preprocess = preprocess.with_size(size.height, size.width).map_err(refuse)?;
+        }
+        let writer = match (&args.logits, format) {
+            (Some(path), Some(format)) => Some(RowWriter::create(path, format, Element::F32, TENSOR_NAME)?),
+            _ => None,
+        };
+        let config = model.encoder().config().clone();
+        let through = Through {
+            input: &args.input,
+            preprocess: &preprocess,
+            encoder: &config,
+            kept: 0,
+            batch: args.batch.get(),
+            device: &device,
+            shared,
+        };
+        let mut sink = ClassSink { model, head, writer, top_k: args.top_k.get(), classified: Classified::default() };
+        let tally = through.run(&mut sink)?;
+        if let Some(writer) = sink.writer {
+            writer.finish()?;
+        }
+        report::print(&sink.classified, shared)?;
+        tally.verdict()
+    }
+}
+
+struct ClassSink<B: Backend> {
+    model: Jepa<B>,
+    head: Head<B>,
+    writer: Option<RowWriter>,
+    top_k: usize,
+    classified: Classified,
+}
+
+impl<B: Backend> Consumer<B> for ClassSink<B> {
+    fn push(&mut self, names: &[String], pixels: Pixels<B>) -> Result<Vec<(String, String)>, CliError> {
+        let logits = match self.model.classify(&self.head, pixels) {
+            Ok(logits) => logits,
+            Err(error) => return Ok(names.iter().map(|name| (name.clone(), error.to_string())).collect()),
+        };
+        let probabilities: Vec<f32> = burn::tensor::activation::softmax(logits.clone(), 1).into_data().iter::<f32>().collect();
+        let n_classes = logits.dims()[1];
+        let logits: Vec<f32> = logits.into_data().iter::<f32>().collect();
+        let labels = self.model.hparams().head.as_ref().and_then(|head| head.labels.as_deref());
+        for ((name, logits), probabilities) in names.iter().zip(logits.chunks(n_classes)).zip(probabilities.chunks(n_classes)) {
+            if let Some(writer) = &mut self.writer {
+                writer.push_f32(name, &[n_classes], logits)?;
+            }
+            let mut order: Vec<usize> = (0..n_classes).collect();
+            order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
+            let class = |&class: &usize| Class {
+                class,
+                label: labels.and_then(|labels| labels.get(class)).cloned(),
+                probability: probabilities[class],
+                logit: logits[class],
+            };
+            let top = order.iter().take(self.top_k).map(class).collect();
+            self.classified.inputs.push(InputClasses { input: name.clone(), top });
+        }
+        Ok(Vec::new())
+    }
+
+    fn failed(&mut self, name: &str, error: &str) -> Result<(), CliError> {
+        match &mut self.writer {
+            Some(writer) => writer.note_failure(name, error),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The most likely classes of every input, most likely first.
+#[derive(Default, Serialize)]
+struct Classified {
+    inputs: Vec<InputClasses>,
+}
+
+#[derive(Serialize)]
+struct InputClasses {
+    input: String,
+    top: Vec<Class>,
+}
+
+#[derive(Serialize)]
+struct Class {
+    class: usize,
+    label: Option<String>,
+    probability: f32,
+    logit: f32,
+}
+
+impl Report for Classified {
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for InputClasses { input, top } in &self.inputs {
+            text += &format!("{input}\n");
+            for Class { class, label, probability, .. } in top {
+                let label = label.clone().unwrap_or_else(|| format!("class {class}"));
+                text += &format!("  {:5.1} %  {label}\n", probability * 100.0);
+            }
+        }
+        text
+    }
+}
