@@ -95,6 +95,13 @@ impl Input {
         Self { name: path.display().to_string(), source }
     }
 
+    /// The pixels of a picture after resize and crop, one frame whatever the model does with still pictures.
+    pub(crate) fn prepare_frame(path: &Path, preprocess: &Preprocess) -> Result<Prepared, InputError> {
+        let mut notes = Vec::new();
+        let frame = preprocess.frame_u8(&decode(path, &mut notes)?)?;
+        Ok(Prepared { frames: vec![frame], notes })
+    }
+
     fn broken(path: &Path, why: &str) -> Self {
         Self { name: path.display().to_string(), source: Source::Broken(why.to_owned()) }
     }

@@ -46,6 +46,8 @@ fn dispatch(cli: Cli) -> Result<(), CliError> {
         Command::Embed(args) => cmd::embed::run(args, &shared),
         Command::Classify(args) => cmd::classify::run(args, &shared),
         Command::Predict(args) => cmd::predict::run(args, &shared),
+        Command::Rollout(args) => cmd::rollout::run(args, &shared),
+        Command::Plan(args) => cmd::plan::run(args, &shared),
         Command::Preprocess(args) => cmd::preprocess::run(&args, &shared),
         Command::Verify(args) => cmd::verify::run(args, &shared),
         Command::Compare(args) => cmd::compare::run(&args, &shared),

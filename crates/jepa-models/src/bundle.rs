@@ -13,8 +13,8 @@ use crate::features::{Encoded, Pool};
 use crate::head::{AttentiveHead, AttentiveHeadConfig, LinearHead, LinearHeadConfig};
 use crate::nn::{Pixels, TokenIds};
 use crate::predictor::{
-    AcPredictor, AcPredictorConfig, LewmPredictor, LewmPredictorConfig, MaskedPredictor, MaskedPredictorConfig, PredictInput,
-    Predicted, TrainedOn,
+    AcPredictor, AcPredictorConfig, LewmPredictor, LewmPredictorConfig, MaskedPredictor, MaskedPredictorConfig,
+    PredictInput, Predicted, TrainedOn,
 };
 use crate::preprocess::Preprocess;
 use crate::trace::Trace;

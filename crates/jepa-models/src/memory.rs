@@ -1,10 +1,27 @@
 //! How much memory a forward pass takes, known before it runs.
 
+use jepa_gguf::schema::PredictorHparams;
+
 use crate::encoder::EncoderConfig;
 use crate::nn::SCORES_PER_BLOCK;
 
 /// Bytes of one f32.
 const F32: u64 = 4;
+
+/// About how many bytes `rows` rows take in a predictor's block.
+pub(crate) fn stack_bytes(h: &PredictorHparams, rows: usize) -> u64 {
+    row_values(h.embed_dim, h.n_head * h.head_dim, h.ffn_dim).saturating_mul(rows as u64).saturating_mul(F32)
+}
+
+/// Values that one row of a block holds at its peak.
+fn row_values(dim: usize, inner: usize, ffn: usize) -> u64 {
+    let (dim, inner, ffn) = (dim as u64, inner as u64, ffn as u64);
+    // In the attention: residual and norm; then qkv, its three parts, turned queries and keys with their halves, output.
+    let attention = 2 * dim + 12 * inner;
+    // In the MLP: residual, norm, and the hidden layer before and after the bias and the activation.
+    let mlp = 2 * dim + 3 * ffn;
+    attention.max(mlp)
+}
 
 impl EncoderConfig {
     /// About how many bytes of activations encoding pixels of `shape` takes at its peak, with `kept` intermediate outputs kept; weights are not
@@ -19,15 +36,11 @@ impl EncoderConfig {
         let prefix = h.n_registers as u64 + u64::from(h.cls_token);
         let per_element = product(&[frames.div_ceil(tubelet), height / patch, width / patch]).saturating_add(prefix);
         let tokens = product(&[batch, per_element]);
-        let (dim, ffn, kept) = (h.embed_dim as u64, h.ffn_dim as u64, (kept + h.hier_layers.len()) as u64);
+        let kept = (kept + h.hier_layers.len()) as u64 * h.embed_dim as u64;
 
         // The pixels, and two copies while they are cut into tubelets.
         let pixels = product(&[3, batch, chans, frames.max(tubelet), height, width, F32]);
-        // In the attention: residual, norm, qkv, its three parts, turned queries and keys with their halves, output.
-        let attention = 14 * dim;
-        // In the MLP: residual, norm, and the hidden layer before and after the bias and the activation.
-        let mlp = 2 * dim + 3 * ffn;
-        let block = product(&[tokens, attention.max(mlp) + kept * dim, F32]);
+        let block = product(&[tokens, row_values(h.embed_dim, h.embed_dim, h.ffn_dim) + kept, F32]);
         // Scores, and what the softmax makes of them.
         let heads = h.n_head as u64;
         let scores = product(&[batch, heads, per_element, per_element]).min(SCORES_PER_BLOCK as u64).max(product(&[

@@ -5,8 +5,10 @@ mod compare;
 mod embed;
 mod info;
 mod input;
+mod plan;
 mod predict;
 mod preprocess;
+mod rollout;
 mod trace;
 mod verify;
 
@@ -21,8 +23,10 @@ pub(crate) use compare::CompareArgs;
 pub(crate) use embed::EmbedArgs;
 pub(crate) use info::InfoArgs;
 pub(crate) use input::{InputArgs, ModelArgs, Size};
+pub(crate) use plan::PlanArgs;
 pub(crate) use predict::{Ids, PredictArgs};
 pub(crate) use preprocess::PreprocessArgs;
+pub(crate) use rollout::RolloutArgs;
 pub(crate) use trace::TraceArgs;
 pub(crate) use verify::VerifyArgs;
 
@@ -53,6 +57,10 @@ pub(crate) enum Command {
     Classify(ClassifyArgs),
     /// Predict the latents of hidden patches from the visible ones
     Predict(PredictArgs),
+    /// Roll a world model forward under actions
+    Rollout(RolloutArgs),
+    /// Find actions that bring a world model to a goal picture
+    Plan(PlanArgs),
     /// Write the exact tensor that would enter the network
     Preprocess(PreprocessArgs),
     /// Replay parity cases and compare with their stored outputs

@@ -46,7 +46,10 @@ impl std::str::FromStr for Ids {
         let mut ids = Vec::new();
         for word in text.split(',').map(str::trim) {
             let number = |digits: &str| {
-                digits.trim().parse::<usize>().map_err(|_| format!("`{word}` is no id; write for instance 0,1,5-9, or name an .npy file"))
+                digits
+                    .trim()
+                    .parse::<usize>()
+                    .map_err(|_| format!("`{word}` is no id; write for instance 0,1,5-9, or name an .npy file"))
             };
             match word.split_once('-') {
                 None => ids.push(number(word)?),

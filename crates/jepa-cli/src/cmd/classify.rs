@@ -75,11 +75,14 @@ impl<B: Backend> Consumer<B> for ClassSink<B> {
             Ok(logits) => logits,
             Err(error) => return Ok(names.iter().map(|name| (name.clone(), error.to_string())).collect()),
         };
-        let probabilities: Vec<f32> = burn::tensor::activation::softmax(logits.clone(), 1).into_data().iter::<f32>().collect();
+        let probabilities: Vec<f32> =
+            burn::tensor::activation::softmax(logits.clone(), 1).into_data().iter::<f32>().collect();
         let n_classes = logits.dims()[1];
         let logits: Vec<f32> = logits.into_data().iter::<f32>().collect();
         let labels = self.model.hparams().head.as_ref().and_then(|head| head.labels.as_deref());
-        for ((name, logits), probabilities) in names.iter().zip(logits.chunks(n_classes)).zip(probabilities.chunks(n_classes)) {
+        for ((name, logits), probabilities) in
+            names.iter().zip(logits.chunks(n_classes)).zip(probabilities.chunks(n_classes))
+        {
             if let Some(writer) = &mut self.writer {
                 writer.push_f32(name, &[n_classes], logits)?;
             }

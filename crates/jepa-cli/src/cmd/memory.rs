@@ -41,7 +41,7 @@ pub(crate) fn fitting_batch<B: Backend>(
 }
 
 /// Memory that this process may still take: the machine's, or its control group's where that is less.
-fn available_bytes() -> u64 {
+pub(crate) fn available_bytes() -> u64 {
     let mut system = System::new();
     system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
     let machine = system.available_memory();

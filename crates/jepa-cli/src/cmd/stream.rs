@@ -161,8 +161,9 @@ impl<B: Backend> Through<'_, B> {
             return Err(CliError::usage(format!("this command takes one input, {} were given", inputs.len())));
         };
         let fail = |error: String| CliError::input(input.name.clone(), error);
-        let prepared =
-            input.prepare(self.preprocess, self.input.frames.map(usize::from)).map_err(|error| fail(error.to_string()))?;
+        let prepared = input
+            .prepare(self.preprocess, self.input.frames.map(usize::from))
+            .map_err(|error| fail(error.to_string()))?;
         let progress = Progress::new(1, self.shared);
         prepared.notes.iter().for_each(|note| progress.remark(&input.name, note));
         let (height, width) = self.preprocess.output_size();
@@ -211,7 +212,7 @@ fn pixels<B: Backend>(batch: &[Ready], preprocess: &Preprocess, device: &B::Devi
 }
 
 /// Normalised pixels of a `.npy` file as `[inputs, chans, frames, height, width]`, all finite.
-fn read_pixels(path: &Path) -> Result<(Vec<f32>, [usize; 5]), CliError> {
+pub(crate) fn read_pixels(path: &Path) -> Result<(Vec<f32>, [usize; 5]), CliError> {
     let fail = |what: String| CliError::input(path.display().to_string(), what);
     let array = Array::read_npy(path).map_err(|error| CliError::input(path.display().to_string(), error))?;
     let shape = match array.shape[..] {

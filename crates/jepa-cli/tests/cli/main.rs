@@ -8,3 +8,4 @@ mod refusals;
 mod session;
 mod stops;
 mod tasks;
+mod worlds;

@@ -53,7 +53,18 @@ fn predict_gives_the_targets_in_their_order() {
 fn predict_writes_the_context_rows_of_v_jepa_2_1_too() {
     let s = Session::new();
     for input in [picture(), clip()] {
-        s.good(&["predict", "-m", &model("vjepa2_1"), &input, "--context", "0-3", "--targets", "4,5", "-o", "out.safetensors"]);
+        s.good(&[
+            "predict",
+            "-m",
+            &model("vjepa2_1"),
+            &input,
+            "--context",
+            "0-3",
+            "--targets",
+            "4,5",
+            "-o",
+            "out.safetensors",
+        ]);
         let bytes = std::fs::read(s.path("out.safetensors")).unwrap();
         let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
         let rows = |name| tensors.tensor(name).unwrap().shape()[1];
@@ -77,11 +88,17 @@ fn ids_off_the_grid_and_models_without_the_part_are_refused() {
     assert!(off.contains("off the grid"), "{off}");
     let none = line(&["predict", "-m", &lewm, &p, "--context", "0", "--targets", "1", "-o", "x.npy"], 3);
     assert!(none.contains("no masked predictor") && none.contains("rollout, plan"), "{none}");
-    let none = line(&["predict", "-m", &fixture("quickstart/tiny.gguf"), &p, "--context", "0", "--targets", "1", "-o", "x.npy"], 3);
+    let none = line(
+        &["predict", "-m", &fixture("quickstart/tiny.gguf"), &p, "--context", "0", "--targets", "1", "-o", "x.npy"],
+        3,
+    );
     assert!(none.contains("no predictor") && none.contains("embed"), "{none}");
     let none = line(&["classify", "-m", &ijepa, &p], 3);
     assert!(none.contains("no head") && none.contains("predict"), "{none}");
     assert_eq!(s.run(&["predict", "-m", &ijepa, &p, "--context", "5-1", "--targets", "1", "-o", "x.npy"]).code, 2);
-    assert_eq!(s.run(&["predict", "-m", &ijepa, &p, "--context", "absent.npy", "--targets", "1", "-o", "x.npy"]).code, 2);
+    assert_eq!(
+        s.run(&["predict", "-m", &ijepa, &p, "--context", "absent.npy", "--targets", "1", "-o", "x.npy"]).code,
+        2
+    );
     assert!(s.files().is_empty(), "{:?}", s.files());
 }

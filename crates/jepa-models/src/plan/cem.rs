@@ -6,6 +6,9 @@ use rand_distr::{Distribution, StandardNormal};
 use crate::error::ModelError;
 use crate::world::{Rollout, WorldModel};
 
+/// Memory that candidates rolled out together may take.
+const BYTES_AT_ONCE: u64 = 2 << 30;
+
 /// One value of an action that the planner may choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct FreeAction {
@@ -136,7 +139,7 @@ impl Cem {
                 (Noise::Seeded(_), None) => unreachable!("a seeded planner has a generator"),
             };
             let sequences = self.sequences(&draws, &mean, &std);
-            let cost = self.roll_out(world, &start, &goal, state, &sequences)?;
+            let cost = self.costs(world, &start, &goal, state, &sequences)?;
             let mut order: Vec<usize> = (0..self.samples).collect();
             order.sort_by(|&a, &b| cost[a].total_cmp(&cost[b]));
             costs.push(cost[order[0]]);
@@ -197,7 +200,21 @@ impl Cem {
             .collect()
     }
 
-    /// Cost of every sequence, all rolled out in one batch.
+    /// Cost of every sequence, as many at once as memory holds: all of them for a small model.
+    fn costs<B: Backend, W: WorldModel<B>>(
+        &self,
+        world: &W,
+        start: &Tensor<B, 3>,
+        goal: &Tensor<B, 3>,
+        state: &[f32],
+        sequences: &[Vec<f64>],
+    ) -> Result<Vec<f64>, ModelError> {
+        let at_once = (BYTES_AT_ONCE / world.step_bytes(self.horizon).max(1)).max(1) as usize;
+        let costs = sequences.chunks(at_once).map(|some| self.roll_out(world, start, goal, state, some));
+        Ok(costs.collect::<Result<Vec<_>, _>>()?.concat())
+    }
+
+    /// Cost of sequences that are rolled out in one batch.
     fn roll_out<B: Backend, W: WorldModel<B>>(
         &self,
         world: &W,

@@ -3,6 +3,7 @@ use burn::prelude::*;
 use super::{POSE_DIM, WorldModel, update_pose};
 use crate::encoder::Encoder;
 use crate::error::ModelError;
+use crate::memory::stack_bytes;
 use crate::nn::{Pixels, normalise};
 use crate::predictor::AcPredictor;
 use crate::trace::Trace;
@@ -64,6 +65,11 @@ impl<B: Backend> WorldModel<B> for AcWorld<B> {
             (Some(pose), Some(action)) => update_pose(&pose, &action).map(|x| x as f32).to_vec(),
             _ => state.to_vec(),
         }
+    }
+
+    fn step_bytes(&self, frames: usize) -> u64 {
+        let rows = frames * (self.predictor.tokens_per_frame() + 2);
+        stack_bytes(&self.predictor.config().hparams, rows)
     }
 
     /// Mean absolute difference over all values.

@@ -4,6 +4,7 @@ use super::WorldModel;
 use crate::encoder::Encoder;
 use crate::error::ModelError;
 use crate::features::Pool;
+use crate::memory::stack_bytes;
 use crate::nn::Pixels;
 use crate::predictor::LewmPredictor;
 use crate::trace::Trace;
@@ -52,6 +53,11 @@ impl<B: Backend> WorldModel<B> for LewmWorld<B> {
 
     fn next_state(&self, _: &[f32], _: &[f32]) -> Vec<f32> {
         Vec::new()
+    }
+
+    fn step_bytes(&self, frames: usize) -> u64 {
+        let config = self.predictor.config();
+        stack_bytes(&config.hparams, frames.min(config.lewm.n_frames))
     }
 
     /// Squared distance, summed.

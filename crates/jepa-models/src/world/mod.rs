@@ -56,6 +56,9 @@ pub trait WorldModel<B: Backend> {
     /// The state after an action; empty for a model that takes none.
     fn next_state(&self, state: &[f32], action: &[f32]) -> Vec<f32>;
 
+    /// About how many bytes of activations one candidate takes in a prediction from `frames` frames.
+    fn step_bytes(&self, frames: usize) -> u64;
+
     /// How far predicted frames are from a goal.
     ///
     /// **Shapes** `frames` `[candidates, tokens, dim]`, `goal` `[1 or candidates, tokens, dim]` → `[candidates]`.
