@@ -29,6 +29,7 @@ pub struct Jepa<B: Backend> {
 
 /// The predictor of a bundle.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one per model, and it is not moved about")]
 pub enum Predictor<B: Backend> {
     /// Fills in masked tokens.
     Masked(MaskedPredictor<B>),
@@ -40,6 +41,7 @@ pub enum Predictor<B: Backend> {
 
 /// The head of a bundle.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one per model, and it is not moved about")]
 pub enum Head<B: Backend> {
     /// Attentive pooler and classifier.
     Attentive(AttentiveHead<B>),

@@ -32,6 +32,7 @@ pub mod plan;
 pub mod predictor;
 mod preprocess;
 mod trace;
+mod walk;
 pub mod world;
 
 pub use agreement::{Agreement, Bar};

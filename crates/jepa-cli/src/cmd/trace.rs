@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use burn::prelude::*;
 use globset::{Glob, GlobMatcher};
-use jepa_models::{EncodeOptions, Trace};
+use jepa_models::Trace;
 
 use super::model::{load, model_error};
 use super::stream::Through;
@@ -57,10 +57,7 @@ impl Task for TraceTask<'_> {
                 seen.insert(name.to_owned(), (x.dims().to_vec(), x.to_data().iter::<f32>().collect::<Vec<f32>>()));
             }
         };
-        model
-            .encoder()
-            .encode_with(pixels, EncodeOptions::default(), &mut Trace::to(&mut sink))
-            .map_err(|error| CliError::input(name, error))?;
+        model.walk(pixels, &mut Trace::to(&mut sink)).map_err(|error| CliError::input(name, error))?;
         if seen.is_empty() {
             let pattern = args.filter.as_deref().unwrap_or("*");
             return Err(CliError::usage(format!(

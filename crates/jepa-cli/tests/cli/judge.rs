@@ -104,3 +104,25 @@ fn trace_names_tensors_by_their_place_in_the_schema() {
         safetensors::SafeTensors::deserialize(&bytes).unwrap().names().iter().all(|name| name.ends_with("attn_out"))
     );
 }
+
+#[test]
+fn trace_reaches_predictors_heads_and_world_models() {
+    let s = Session::new();
+    let names = |case: &str| {
+        s.good(&["trace", "-m", &model(case), &picture(), "-o", "out.safetensors"]);
+        let bytes = std::fs::read(s.path("out.safetensors")).unwrap();
+        let tensors = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        tensors.names().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    for (case, wanted) in [
+        ("ijepa", "pred.blk.0.attn_out"),
+        ("vjepa2_1", "pred.proj_context"),
+        ("vjepa2_ac", "pred.blk.0.ffn_down"),
+        ("lewm", "pred.blk.0.adaln"),
+        ("vjepa2_cls", "head.xattn"),
+        ("ijepa_split", "head.cls"),
+    ] {
+        let names = names(case);
+        assert!(names.iter().any(|name| name == wanted), "{case}: {wanted} in {names:?}");
+    }
+}

@@ -1,5 +1,7 @@
 //! The command line as a user runs it: the built program, files in, files out.
 
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
 mod embed;
 mod info;
 mod judge;

@@ -63,6 +63,7 @@ impl MaskedPredictorConfig {
 
 /// Encoder width to predictor width: one layer, or two where several hierarchical outputs come in.
 #[derive(Module, Debug)]
+#[allow(clippy::large_enum_variant, reason = "there is one per predictor")]
 pub enum PredictorEmbed<B: Backend> {
     /// `pred.embed`.
     Linear(Linear<B>),
