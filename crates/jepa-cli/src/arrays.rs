@@ -130,6 +130,9 @@ fn row_major<T: Clone>(values: Vec<T>, shape: &[usize], order: Order) -> Vec<T> 
 
 /// Named arrays of a `.safetensors` file.
 pub(crate) fn read_safetensors(path: &Path) -> Result<BTreeMap<String, Array>, ArrayError> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(ArrayError::NotSafetensors("it is no regular file".into()));
+    }
     let bytes = std::fs::read(path)?;
     let tensors = SafeTensors::deserialize(&bytes).map_err(|error| ArrayError::NotSafetensors(error.to_string()))?;
     tensors

@@ -146,7 +146,12 @@ pub fn one_line(error: &dyn Error) -> String {
 
 /// A line on stderr; a stderr that nobody reads is no reason to stop.
 pub fn say_on_stderr(line: &str) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", printable(line));
+}
+
+/// `text` with control characters spelled out: names come from files and may hold line breaks or codes that a terminal obeys.
+pub fn printable(text: &str) -> String {
+    text.chars().flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] }).collect()
 }
 
 /// What clap found: help and version go to stdout and are no error.

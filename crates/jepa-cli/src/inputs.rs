@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use jepa_models::{ModelError, Preprocess};
-use jepa_pixels::{Limits, Rgb8, decode_file};
+use jepa_pixels::{Limits, PixelError, Rgb8, decode_file};
 
 use crate::arrays::{Array, Values};
 
@@ -71,6 +71,8 @@ fn expand_folder(folder: &Path, takes_clips: bool, depth: usize, inputs: &mut Ve
     };
     let mut paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).filter(|path| !is_hidden(path)).collect();
     paths.sort_by(|a, b| natural_order(&a.to_string_lossy(), &b.to_string_lossy()));
+    // A pipe or a device in a folder is no picture, and reading it might never end.
+    paths.retain(|path| path.is_dir() || path.is_file());
     let (folders, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.is_dir() && !path.is_symlink());
     let (pictures, others): (Vec<_>, Vec<_>) =
         files.into_iter().partition(|path| has_extension(path, &PICTURE_EXTENSIONS));
@@ -104,6 +106,17 @@ impl Input {
 
     fn broken(path: &Path, why: &str) -> Self {
         Self { name: path.display().to_string(), source: Source::Broken(why.to_owned()) }
+    }
+
+    /// Frames that this input has after [`Self::prepare`], or more: those of an array are not known before it is read.
+    pub(crate) fn frames_at_most(&self, preprocess: &Preprocess, most_frames: Option<usize>) -> usize {
+        let most_frames = most_frames.unwrap_or(preprocess.clip_frames());
+        match &self.source {
+            Source::Picture(_) | Source::Broken(_) => preprocess.still_frames(),
+            Source::FrameFolder(paths) => paths.len().min(most_frames),
+            Source::FrameArray(_) if preprocess.takes_clips() => most_frames,
+            Source::FrameArray(_) => 1,
+        }
     }
 
     /// Decodes, resizes and crops. Of a clip only the frames that are used are decoded, at most `most_frames` of them, evenly spaced.
@@ -147,7 +160,11 @@ impl Input {
 }
 
 fn decode(path: &Path, notes: &mut Vec<String>) -> Result<Rgb8, InputError> {
-    let decoded = decode_file(path, &Limits::default())?;
+    let decoded = decode_file(path, &Limits::default()).map_err(|error| match error {
+        // The caller names the file already.
+        PixelError::Read { source, .. } => InputError::from(source),
+        other => other.into(),
+    })?;
     notes.extend(decoded.notes.iter().map(ToString::to_string));
     Ok(decoded.image)
 }

@@ -38,7 +38,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn dispatch(cli: Cli) -> Result<(), CliError> {
     let shared = cli.shared;
     if let Some(threads) = shared.threads {
-        backend::limit_threads(threads.get())?;
+        backend::limit_threads(threads.into())?;
     }
     match cli.command {
         Command::Info(args) => cmd::info::run(&args, &shared),

@@ -17,6 +17,9 @@ use tempfile::NamedTempFile;
 use crate::exit::CliError;
 use crate::interrupt::Unfinished;
 
+/// What is appended to an output's name to name its index.
+const INDEX_SUFFIX: &str = ".index.jsonl";
+
 pub(crate) use format::{Element, Format};
 pub(crate) use rows::RowWriter;
 
@@ -66,6 +69,21 @@ impl PartialFile {
     pub(crate) fn finish(self) -> Result<(), CliError> {
         self.finish_after(|_| Ok(()))
     }
+}
+
+/// Refuses a target that is one of the files that are read: it would be gone.
+pub(crate) fn refuse_overwriting<'a>(
+    target: &Path,
+    sources: impl IntoIterator<Item = &'a Path>,
+) -> Result<(), CliError> {
+    let targets = [target.to_owned(), beside(target, INDEX_SUFFIX)].map(|path| path.canonicalize().ok());
+    for source in sources {
+        if let Some(path) = source.canonicalize().ok().filter(|path| targets.contains(&Some(path.clone()))) {
+            let what = format!("output {}: it would overwrite {}, which is read", target.display(), path.display());
+            return Err(CliError::usage(what));
+        }
+    }
+    Ok(())
 }
 
 /// Named f32 tensors as a `.safetensors` file.

@@ -1,5 +1,5 @@
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -29,6 +29,13 @@ pub(crate) struct InputArgs {
     /// Normalised pixels instead of pictures: f32 .npy of [N,C,H,W] or [N,C,T,H,W]
     #[arg(long, value_name = "X.npy", conflicts_with_all = ["inputs", "size", "frames"])]
     pub(crate) input_tensor: Option<PathBuf>,
+}
+
+impl InputArgs {
+    /// Every file or folder that is read.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.inputs.iter().chain(&self.input_tensor).map(PathBuf::as_path)
+    }
 }
 
 /// `384x256` or `384`: rows and columns.

@@ -12,8 +12,6 @@ mod rollout;
 mod trace;
 mod verify;
 
-use std::num::NonZeroUsize;
-
 use clap::{Args, Parser, Subcommand};
 
 use crate::backend::BackendName;
@@ -33,7 +31,7 @@ pub(crate) use verify::VerifyArgs;
 const AFTER_HELP: &str = "\
 Exit codes: 0 all good; 1 an input failed or a comparison missed its bar; 2 wrong usage; 3 the model, the device or the output is at fault.
 
-Model files: hf download jepacpp/vjepa2-vitl-fpc64-256-GGUF --local-dir models";
+Model files: hf download jepacpp/vjepa2-vitl-fpc64-256-GGUF vjepa2-vitl-fpc64-256-f16.gguf --local-dir models";
 
 /// Features of pictures and clips from JEPA vision models, one GGUF file each.
 #[derive(Debug, Parser)]
@@ -84,8 +82,8 @@ pub(crate) struct Shared {
     #[arg(long, value_enum, global = true)]
     pub(crate) backend: Option<BackendName>,
     /// CPU threads [default: all cores]
-    #[arg(long, value_name = "N", global = true)]
-    pub(crate) threads: Option<NonZeroUsize>,
+    #[arg(long, value_name = "N", global = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
     /// Print the result as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -7,7 +7,7 @@ use super::stream::{Consumer, Through};
 use crate::args::{ClassifyArgs, Shared};
 use crate::backend::{Task, run_on};
 use crate::exit::CliError;
-use crate::output::{Element, Format, RowWriter};
+use crate::output::{Element, Format, RowWriter, refuse_overwriting};
 use crate::report::{self, Report};
 
 /// Name of the array in a `.safetensors` file.
@@ -16,6 +16,9 @@ const TENSOR_NAME: &str = "logits";
 pub(crate) fn run(args: ClassifyArgs, shared: &Shared) -> Result<(), CliError> {
     let formats = [Format::Npy, Format::Safetensors, Format::Jsonl, Format::Csv];
     let format = args.logits.as_deref().map(|path| Format::of(path, &formats)).transpose()?;
+    if let Some(output) = &args.logits {
+        refuse_overwriting(output, args.input.paths().chain([args.model.model.as_path()]))?;
+    }
     run_on(Classify { args: &args, shared, format }, shared)
 }
 

@@ -7,7 +7,7 @@ use super::stream::{Consumer, Tally, Through};
 use crate::args::{EmbedArgs, Shared};
 use crate::backend::{Task, run_on};
 use crate::exit::{CliError, say_on_stderr};
-use crate::output::{Element, Format, RowWriter};
+use crate::output::{Element, Format, RowWriter, refuse_overwriting};
 use crate::report::{self, Report};
 
 /// Name of the array in a `.safetensors` file.
@@ -16,6 +16,9 @@ const TENSOR_NAME: &str = "features";
 pub(crate) fn run(args: EmbedArgs, shared: &Shared) -> Result<(), CliError> {
     let formats = [Format::Npy, Format::Safetensors, Format::Jsonl, Format::Csv];
     let format = args.output.as_deref().map(|path| Format::of(path, &formats)).transpose()?;
+    if let Some(output) = &args.output {
+        refuse_overwriting(output, args.input.paths().chain([args.model.model.as_path()]))?;
+    }
     run_on(Embed { args: &args, shared, format }, shared)
 }
 
@@ -94,6 +97,10 @@ impl<B: Backend> Consumer<B> for EmbedSink<'_, B> {
             return Ok(names.iter().map(|name| (name.clone(), why.clone())).collect());
         }
         let mut values: Vec<f32> = data.iter::<f32>().collect();
+        if values.iter().any(|v| !v.is_finite()) {
+            let why = "the model gave values that are no numbers: its weights or its preprocessing are damaged";
+            return Ok(names.iter().map(|name| (name.clone(), why.to_owned())).collect());
+        }
         if self.args.l2 {
             let width = *shape.last().expect("features have a last axis");
             values.chunks_exact_mut(width).for_each(scale_to_length_one);

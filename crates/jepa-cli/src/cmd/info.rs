@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::model::open_bundle;
 use crate::args::{InfoArgs, Shared};
-use crate::exit::CliError;
+use crate::exit::{CliError, printable};
 use crate::report::{self, Report};
 
 /// Labels shown to people; scripts get all of them.
@@ -95,7 +95,7 @@ fn encoder(h: &Hparams, pooling: &str) -> Value {
     let mut value = json!({
         "embed_dim": e.embed_dim, "n_layer": e.n_layer, "n_head": e.n_head, "ffn_dim": e.ffn_dim,
         "patch_size": e.patch_size, "tubelet_size": e.tubelet_size, "img_size": e.img_size, "n_frames": e.n_frames,
-        "in_chans": e.in_chans, "ln_eps": e.ln_eps, "act": e.act.word(), "pos_type": e.pos_type.word(),
+        "in_chans": e.in_chans, "ln_eps": short(e.ln_eps), "act": e.act.word(), "pos_type": e.pos_type.word(),
         "pooling": pooling, "cls_token": e.cls_token, "n_registers": e.n_registers, "layer_scale": e.layer_scale,
         "attn_mode": e.attn_mode.word(),
     });
@@ -125,7 +125,7 @@ fn predictor(h: &Hparams) -> Option<Value> {
     let mut value = json!({
         "kind": match p.kind { PredictorKind::Masked(_) => "masked", PredictorKind::Ac(_) => "ac", PredictorKind::Lewm(_) => "lewm" },
         "embed_dim": p.embed_dim, "n_layer": p.n_layer, "n_head": p.n_head, "head_dim": p.head_dim, "ffn_dim": p.ffn_dim,
-        "out_dim": p.out_dim, "ln_eps": p.ln_eps,
+        "out_dim": p.out_dim, "ln_eps": short(p.ln_eps),
     });
     let extra = match &p.kind {
         PredictorKind::Masked(m) => {
@@ -158,8 +158,8 @@ fn head(h: &Hparams) -> Option<Value> {
 fn preprocess(h: &Hparams) -> Value {
     let p = &h.pre;
     let mut value = json!({
-        "resize_mode": p.resize_mode.word(), "crop": p.crop, "resample": p.resample.word(), "rescale": p.rescale,
-        "mean": p.mean, "std": p.std,
+        "resize_mode": p.resize_mode.word(), "crop": p.crop, "resample": p.resample.word(), "rescale": short(p.rescale.into()),
+        "mean": p.mean.map(|v| short(v.into())), "std": p.std.map(|v| short(v.into())),
     });
     if p.resize_mode == ResizeMode::ShortestEdge {
         value["resize_short"] = p.resize_short.into();
@@ -167,11 +167,16 @@ fn preprocess(h: &Hparams) -> Value {
     value
 }
 
+/// A number of the file in the fewest digits that give its f32 back.
+fn short(value: f64) -> f64 {
+    (value as f32).to_string().parse().unwrap_or(value)
+}
+
 impl Report for Info {
     fn text(&self) -> String {
         let mut text = String::new();
         let mut line = |key: &str, value: &str| {
-            let _ = writeln!(text, "{key:12} {value}");
+            let _ = writeln!(text, "{key:12} {}", printable(value));
         };
         line("name", self.name.as_deref().unwrap_or("not given"));
         line("family", &format!("{} ({}), made for {}", self.family, self.family_name, self.made_for));

@@ -25,15 +25,19 @@ pub(crate) fn fitting_batch<B: Backend>(
     if !is_on_host::<B>() {
         return Ok(wanted);
     }
-    let available = available_bytes();
+    let available = (available_bytes() as f64 * USABLE) as u64;
     let [chans, frames, height, width] = input;
     let needed = |batch: usize| config.activation_bytes([batch, chans, frames, height, width], kept);
-    let fits = |batch: usize| needed(batch) as f64 <= available as f64 * USABLE;
+    let fits = |batch: usize| needed(batch) <= available;
     if !fits(1) {
         let what = format!("one input of {frames} frames at {height}×{width}");
         return Err(CliError::TooBig { what, needed: needed(1), available });
     }
-    let batch = (1..=wanted).rev().find(|&batch| fits(batch)).unwrap_or(1);
+    let (mut batch, mut too_many) = (1, wanted.saturating_add(1));
+    while too_many - batch > 1 {
+        let middle = batch + (too_many - batch) / 2;
+        if fits(middle) { batch = middle } else { too_many = middle }
+    }
     if batch < wanted && !shared.quiet {
         say_on_stderr(&format!("note: {wanted} inputs at once do not fit into memory, {batch} at a time"));
     }

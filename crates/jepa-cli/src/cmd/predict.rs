@@ -9,13 +9,14 @@ use crate::args::{Ids, PredictArgs, Shared};
 use crate::arrays::{Array, Values};
 use crate::backend::{Task, run_on};
 use crate::exit::{CliError, say_on_stderr};
-use crate::output::{Element, Format, RowWriter, write_safetensors};
+use crate::output::{Element, Format, RowWriter, refuse_overwriting, write_safetensors};
 use crate::report;
 
 pub(crate) fn run(args: PredictArgs, shared: &Shared) -> Result<(), CliError> {
     let format = Format::of(&args.output, &[Format::Npy, Format::Safetensors])?;
     let ids = |flag: &str, ids: &Ids| token_ids(ids).map_err(|what| CliError::usage(format!("{flag}: {what}")));
     let (context, targets) = (ids("--context", &args.context)?, ids("--targets", &args.targets)?);
+    refuse_overwriting(&args.output, args.input.paths().chain([args.model.model.as_path()]))?;
     run_on(Predict { args: &args, shared, format, context, targets }, shared)
 }
 

@@ -1,3 +1,5 @@
+use std::path::PathBuf;
+
 use jepa_models::Preprocess;
 
 use super::model::{model_error, open_bundle};
@@ -5,7 +7,7 @@ use super::stream::{self, Ready, Sink};
 use crate::args::{PreprocessArgs, Shared};
 use crate::exit::{CliError, say_on_stderr};
 use crate::inputs;
-use crate::output::{Element, Format, RowWriter};
+use crate::output::{Element, Format, RowWriter, refuse_overwriting};
 use crate::progress::Progress;
 use crate::report;
 
@@ -14,6 +16,7 @@ const BATCH: usize = 16;
 
 pub(crate) fn run(args: &PreprocessArgs, shared: &Shared) -> Result<(), CliError> {
     let format = Format::of(&args.output, &[Format::Npy, Format::Safetensors])?;
+    refuse_overwriting(&args.output, args.inputs.iter().chain([&args.model.model]).map(PathBuf::as_path))?;
     let bundle = open_bundle(&args.model.model, args.model.no_mmap, shared)?;
     let mut preprocess = Preprocess::new(bundle.hparams());
     if let Some(size) = args.size {

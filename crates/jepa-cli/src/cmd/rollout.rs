@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use burn::prelude::*;
 use jepa_models::Pixels;
@@ -12,7 +12,7 @@ use super::world::{World, array_error, read_finite, with_world};
 use crate::args::{RolloutArgs, Shared};
 use crate::backend::{Task, is_on_host, run_on};
 use crate::exit::{CliError, say_on_stderr};
-use crate::output::{Element, Format, RowWriter, write_safetensors};
+use crate::output::{Element, Format, RowWriter, refuse_overwriting, write_safetensors};
 use crate::progress::Progress;
 use crate::report;
 
@@ -21,6 +21,14 @@ const BYTES_AT_ONCE: u64 = 2 << 30;
 
 pub(crate) fn run(args: RolloutArgs, shared: &Shared) -> Result<(), CliError> {
     let format = Format::of(&args.output, &[Format::Npy, Format::Safetensors])?;
+    let read = args
+        .context
+        .iter()
+        .chain([&args.actions, &args.model.model])
+        .chain(&args.input_tensor)
+        .chain(&args.states)
+        .chain(&args.goal);
+    refuse_overwriting(&args.output, read.map(PathBuf::as_path))?;
     run_on(RolloutTask { args: &args, shared, format }, shared)
 }
 

@@ -9,7 +9,7 @@ use rayon::prelude::*;
 use super::memory::fitting_batch;
 use crate::args::{InputArgs, Shared};
 use crate::arrays::Array;
-use crate::exit::CliError;
+use crate::exit::{CliError, one_line};
 use crate::inputs::{self, Input, Prepared};
 use crate::progress::Progress;
 
@@ -68,7 +68,7 @@ pub(crate) fn run(
                 }
                 Err(error) => {
                     tally.failed += 1;
-                    report_failure(&input.name, &error.to_string(), progress, sink)?;
+                    report_failure(&input.name, &one_line(&*error), progress, sink)?;
                 }
             }
         }
@@ -120,7 +120,8 @@ impl<B: Backend> Through<'_, B> {
         let inputs = inputs::expand(&input.inputs, preprocess.takes_clips());
         let frames = input.frames.map(usize::from);
         let (height, width) = preprocess.output_size();
-        let batch = self.fitting([3, frames.unwrap_or(preprocess.clip_frames()), height, width])?;
+        let longest = inputs.iter().map(|input| input.frames_at_most(preprocess, frames)).max().unwrap_or(1);
+        let batch = self.fitting([3, longest, height, width], inputs.len())?;
         let progress = Progress::new(inputs.len(), shared);
         let mut sink = PixelSink { preprocess, device: self.device, consumer };
         run(&inputs, preprocess, frames, batch, &progress, &mut sink)
@@ -130,7 +131,7 @@ impl<B: Backend> Through<'_, B> {
     fn run_tensor(&self, path: &Path, consumer: &mut impl Consumer<B>) -> Result<Tally, CliError> {
         let (values, [n, chans, frames, height, width]) = read_pixels(path)?;
         let per_input = chans * frames * height * width;
-        let batch = self.fitting([chans, frames, height, width])?;
+        let batch = self.fitting([chans, frames, height, width], n)?;
         let progress = Progress::new(n, self.shared);
         let mut tally = Tally { total: n, failed: 0 };
         for (i, values) in values.chunks(per_input * batch).enumerate() {
@@ -152,7 +153,7 @@ impl<B: Backend> Through<'_, B> {
     pub(crate) fn only(&self) -> Result<(String, Pixels<B>), CliError> {
         if let Some(path) = &self.input.input_tensor {
             let (values, shape) = read_pixels(path)?;
-            self.fitting([shape[1], shape[2], shape[3], shape[4]])?;
+            self.fitting([shape[1], shape[2], shape[3], shape[4]], 1)?;
             let pixels = Tensor::from_data(TensorData::new(values, shape), self.device);
             return Ok((path.display().to_string(), Pixels::from_normalised_clips(pixels)));
         }
@@ -167,14 +168,15 @@ impl<B: Backend> Through<'_, B> {
         let progress = Progress::new(1, self.shared);
         prepared.notes.iter().for_each(|note| progress.remark(&input.name, note));
         let (height, width) = self.preprocess.output_size();
-        self.fitting([3, prepared.frames.len(), height, width])?;
+        self.fitting([3, prepared.frames.len(), height, width], 1)?;
         let ready = [Ready { name: input.name.clone(), prepared }];
         let pixels = pixels(&ready, self.preprocess, self.device).map_err(|error| fail(error.to_string()))?;
         Ok((input.name.clone(), pixels))
     }
 
-    fn fitting(&self, input: [usize; 4]) -> Result<usize, CliError> {
-        fitting_batch::<B>(self.encoder, input, self.kept, self.batch, self.shared)
+    /// The batch size for `n` inputs.
+    fn fitting(&self, input: [usize; 4], n: usize) -> Result<usize, CliError> {
+        fitting_batch::<B>(self.encoder, input, self.kept, self.batch.min(n.max(1)), self.shared)
     }
 }
 

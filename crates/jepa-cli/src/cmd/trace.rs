@@ -9,7 +9,7 @@ use super::stream::Through;
 use crate::args::{Shared, TraceArgs};
 use crate::backend::{Task, run_on};
 use crate::exit::{CliError, say_on_stderr};
-use crate::output::{Format, write_safetensors};
+use crate::output::{Format, refuse_overwriting, write_safetensors};
 use crate::report;
 
 pub(crate) fn run(args: TraceArgs, shared: &Shared) -> Result<(), CliError> {
@@ -20,6 +20,7 @@ pub(crate) fn run(args: TraceArgs, shared: &Shared) -> Result<(), CliError> {
         .map(|pattern| Glob::new(pattern).map_err(|error| CliError::usage(format!("--filter: {error}"))))
         .transpose()?
         .map(|glob| glob.compile_matcher());
+    refuse_overwriting(&args.output, args.input.paths().chain([args.model.model.as_path()]))?;
     run_on(TraceTask { args: &args, shared, filter }, shared)
 }
 

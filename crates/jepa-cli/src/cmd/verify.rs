@@ -59,6 +59,7 @@ impl Task for Verify<'_> {
             None if missed > 0 => {
                 Err(CliError::Missed { what: format!("{missed} of {compared} outputs miss their bar") })
             }
+            None if verdict.lines.is_empty() => Err(CliError::Missed { what: "the cases hold no test".into() }),
             None => {
                 if compared == 0 && !shared.quiet {
                     say_on_stderr("note: nothing was compared");

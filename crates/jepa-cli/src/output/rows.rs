@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::format::{HEADER_BYTES, header};
-use super::{Element, Format, PartialFile, beside};
+use super::{Element, Format, INDEX_SUFFIX, PartialFile, beside};
 use crate::exit::CliError;
 
 /// Writes rows of one shape to a file and an index beside it, without holding them.
@@ -19,6 +19,14 @@ pub(crate) struct RowWriter {
     index: PartialFile,
     row_shape: Option<Vec<usize>>,
     rows: usize,
+}
+
+/// One line of a `.jsonl` output.
+#[derive(Debug, Serialize)]
+struct JsonRow<'a> {
+    input: &'a str,
+    shape: &'a [usize],
+    values: &'a [f32],
 }
 
 /// One line of `OUT.index.jsonl`: a row and its input, or an input and why it has no row.
@@ -41,7 +49,7 @@ impl RowWriter {
         if header(format, element, tensor_name, &[]).is_some() {
             file.write(&[0; HEADER_BYTES])?;
         }
-        let index = PartialFile::create(&beside(target, ".index.jsonl"))?;
+        let index = PartialFile::create(&beside(target, INDEX_SUFFIX))?;
         Ok(Self { format, element, tensor_name, file, index, row_shape: None, rows: 0 })
     }
 
@@ -66,7 +74,8 @@ impl RowWriter {
                 self.file.write(&bytes)?;
             }
             Format::Jsonl => {
-                let mut line = serde_json::json!({ "input": input, "shape": shape, "values": values }).to_string();
+                let mut line =
+                    serde_json::to_string(&JsonRow { input, shape, values }).expect("a row is text and numbers");
                 line.push('\n');
                 self.file.write(line.as_bytes())?;
             }
@@ -113,10 +122,10 @@ impl RowWriter {
         std::iter::once(self.rows).chain(self.row_shape.iter().flatten().copied()).collect()
     }
 
-    /// Completes both files. Without a single row neither is written.
+    /// Completes both files. Without a single row there is only the index, which says why.
     pub(crate) fn finish(self) -> Result<(), CliError> {
         if self.rows == 0 {
-            return Ok(());
+            return self.index.finish();
         }
         let header = header(self.format, self.element, self.tensor_name, &self.shape());
         self.file.finish_after(|file| match header {

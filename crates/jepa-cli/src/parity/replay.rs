@@ -75,7 +75,10 @@ fn outputs(
         match (got.get(role), expect.get(name)) {
             (None, _) if optional => {}
             (None, _) => replay.lines.push(Line { note: Some("this kind has no such output".into()), ..line }),
-            (_, None) => replay.lines.push(Line { note: Some(format!("{name} is not stored for this type")), ..line }),
+            (_, None) => {
+                let note = Some(format!("the expected tensor {name} is not in {}", variant.expect.display()));
+                replay.lines.push(Line { outcome: Outcome::Miss, note, ..line });
+            }
             (Some(got), Some(want)) => {
                 let (shape, values) = (got.shape.to_vec(), got.iter::<f32>().collect::<Vec<_>>());
                 replay.lines.push(judge(&shape, &values, want, variant, optional, line));

@@ -45,6 +45,20 @@ fn verify_misses_a_case_whose_expectation_is_wrong() {
 }
 
 #[test]
+fn verify_misses_an_output_whose_expectation_is_not_stored() {
+    let s = Session::new();
+    for file in std::fs::read_dir(fixture("cases/ijepa_split")).unwrap() {
+        let path = file.unwrap().path();
+        std::fs::copy(&path, s.path(path.file_name().unwrap().to_str().unwrap())).unwrap();
+    }
+    let case = std::fs::read_to_string(s.path("case.json")).unwrap();
+    s.write("case.json", case.replacen("\"enc_native.tokens\"", "\"enc_native.nothing\"", 1));
+    let ran = s.run(&["verify", "."]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stdout.contains("enc_native.nothing is not in"), "{}", ran.stdout);
+}
+
+#[test]
 fn verify_takes_the_type_asked_for() {
     let s = Session::new();
     let case = fixture("cases/ijepa");

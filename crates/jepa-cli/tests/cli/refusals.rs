@@ -156,3 +156,50 @@ fn a_case_that_is_none() {
     assert_one_line(&s.run(&["compare", "a.txt", "b.txt"]), 1, &["a.txt"]);
     assert_one_line(&s.run(&["verify", &fixture("quickstart")]), 1, &["case.json"]);
 }
+
+#[test]
+fn an_output_never_overwrites_what_is_read() {
+    let s = Session::new();
+    std::fs::copy(model("ijepa"), s.path("model.npy")).unwrap();
+    std::fs::copy(picture(), s.path("x.npy.index.jsonl")).unwrap();
+    assert_one_line(
+        &s.run(&["embed", "-m", "model.npy", &picture(), "-o", "model.npy"]),
+        2,
+        &["overwrite", "model.npy"],
+    );
+    assert_one_line(&s.run(&["embed", "-m", "model.npy", "x.npy.index.jsonl", "-o", "x.npy"]), 2, &["overwrite"]);
+    assert_one_line(&s.run(&["preprocess", "-m", "model.npy", &picture(), "-o", "./model.npy"]), 2, &["overwrite"]);
+    assert_eq!(std::fs::read(s.path("model.npy")).unwrap(), std::fs::read(model("ijepa")).unwrap());
+}
+
+#[test]
+fn when_every_input_fails_the_index_says_why() {
+    let s = Session::new();
+    assert_eq!(s.run(&["embed", "-m", &model("ijepa"), "absent.png", "-o", "out.npy"]).code, 1);
+    assert_eq!(s.files(), ["out.npy.index.jsonl"]);
+    let index = std::fs::read_to_string(s.path("out.npy.index.jsonl")).unwrap();
+    assert!(index.contains("absent.png") && index.contains("No such file"), "{index}");
+}
+
+#[test]
+fn features_that_are_no_numbers_are_no_features() {
+    let s = Session::new();
+    s.write("huge.npy", npy_bytes(&[1, 3, 16, 16], &[f32::MAX; 768]));
+    assert_one_line(&s.run(&["embed", "-m", &model("ijepa"), "--input-tensor", "huge.npy"]), 1, &["no numbers"]);
+}
+
+#[test]
+fn names_cannot_talk_to_the_terminal() {
+    let s = Session::new();
+    let ran = s.run(&["embed", "-m", &model("ijepa"), "evil\u{1b}[31m\nname.png"]);
+    assert_one_line(&ran, 1, &["evil\\u{1b}[31m\\nname.png"]);
+}
+
+#[test]
+fn a_batch_of_any_size_and_too_many_threads() {
+    let s = Session::new();
+    s.good(&["embed", "-m", &model("ijepa"), &picture(), "--batch", "18446744073709551615"]);
+    assert_eq!(s.run(&["embed", "-m", &model("ijepa"), &picture(), "--threads", "20000"]).code, 2);
+    let ran = s.good(&["embed", "-m", &model("vjepa2"), &clip(), "--frames", "1000000"]);
+    assert!(!ran.stderr.contains("do not fit"), "{}", ran.stderr);
+}

@@ -72,3 +72,13 @@ fn ctrl_c_removes_what_is_unfinished() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(s.files(), ["never.png"]);
 }
+
+#[test]
+fn a_pipe_in_a_folder_is_no_picture() {
+    let s = Session::new();
+    std::fs::create_dir(s.path("folder")).unwrap();
+    assert!(Command::new("mkfifo").arg(s.path("folder/never.png")).status().unwrap().success());
+    std::fs::copy(picture(), s.path("folder/picture.png")).unwrap();
+    s.good(&["embed", "-m", &model("ijepa"), "folder", "-o", "out.npy"]);
+    assert_eq!(s.npy("out.npy").0[0], 1);
+}

@@ -98,6 +98,9 @@ pub fn tubelets<B: Backend>(
     if found != chans {
         return Err(ModelError::Channels { found, wanted: chans });
     }
+    if batch == 0 {
+        return Err(ModelError::Frames { what: "the batch is empty".into() });
+    }
     if height < patch || width < patch || frames == 0 {
         return Err(ModelError::TooSmall { frames, height, width, patch });
     }
@@ -155,6 +158,12 @@ mod tests {
             }
         }
         assert_eq!(x.into_data().to_vec::<f32>().unwrap(), want);
+    }
+
+    #[test]
+    fn an_empty_batch_is_refused() {
+        let empty = Tensor::<Flex, 5>::zeros([0, 3, 2, 8, 8], &Default::default());
+        assert!(tubelets(Pixels::from_normalised_clips(empty), 3, 2, 4).is_err());
     }
 
     #[test]
