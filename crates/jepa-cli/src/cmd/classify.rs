@@ -36,24 +36,11 @@ impl Task for Classify<'_> {
         let refuse = |error| model_error(&args.model.model, error);
         let model = load::<B>(&args.model, &device, shared)?;
         let head = model.load_head().map_err(refuse)?;
-        let mut preprocess = model.preprocess().clone();
-        if let Some(size) = args.input.size {
-            preprocess = preprocess.with_size(size.height, size.width).map_err(refuse)?;
-        }
         let writer = match (&args.logits, format) {
             (Some(path), Some(format)) => Some(RowWriter::create(path, format, Element::F32, TENSOR_NAME)?),
             _ => None,
         };
-        let config = model.encoder().config().clone();
-        let through = Through {
-            input: &args.input,
-            preprocess: &preprocess,
-            encoder: &config,
-            kept: 0,
-            batch: args.batch.get(),
-            device: &device,
-            shared,
-        };
+        let through = Through::new(&model, &args.input, 0, args.batch.get(), &device, shared).map_err(refuse)?;
         let mut sink = ClassSink { model, head, writer, top_k: args.top_k.get(), classified: Classified::default() };
         let tally = through.run(&mut sink)?;
         if let Some(writer) = sink.writer {

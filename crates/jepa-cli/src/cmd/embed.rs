@@ -47,21 +47,8 @@ impl Task for Embed<'_> {
             }
             _ => Rows::Summary(Summary::default()),
         };
-        let mut preprocess = model.preprocess().clone();
-        if let Some(size) = args.input.size {
-            preprocess = preprocess.with_size(size.height, size.width).map_err(refuse)?;
-        }
         let kept = layers.as_ref().map_or(0, Vec::len);
-        let config = config.clone();
-        let through = Through {
-            input: &args.input,
-            preprocess: &preprocess,
-            encoder: &config,
-            kept,
-            batch: args.batch.get(),
-            device: &device,
-            shared,
-        };
+        let through = Through::new(&model, &args.input, kept, args.batch.get(), &device, shared).map_err(refuse)?;
         let mut sink = EmbedSink { args, model, layers, rows };
         let tally = through.run(&mut sink)?;
         sink.rows.finish(tally, args, shared)?;

@@ -39,19 +39,7 @@ impl Task for Predict<'_> {
             Predictor::Masked(predictor) => predictor,
             Predictor::Ac(_) | Predictor::Lewm(_) => return Err(refuse(model.cannot("masked predictor"))),
         };
-        let mut preprocess = model.preprocess().clone();
-        if let Some(size) = args.input.size {
-            preprocess = preprocess.with_size(size.height, size.width).map_err(refuse)?;
-        }
-        let through = Through::<B> {
-            input: &args.input,
-            preprocess: &preprocess,
-            encoder: model.encoder().config(),
-            kept: 1,
-            batch: 1,
-            device: &device,
-            shared,
-        };
+        let through = Through::new(&model, &args.input, 1, 1, &device, shared).map_err(refuse)?;
         let (name, pixels) = through.only()?;
 
         let predicted = model

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use burn::prelude::*;
-use jepa_models::{EncoderConfig, ModelError, Pixels, Preprocess};
+use jepa_models::{EncoderConfig, Jepa, ModelError, Pixels, Preprocess};
 use rayon::prelude::*;
 
 use super::memory::fitting_batch;
@@ -99,21 +99,37 @@ pub(crate) trait Consumer<B: Backend> {
 
 /// Which inputs go through which model, and how many at a time.
 pub(crate) struct Through<'a, B: Backend> {
-    pub(crate) input: &'a InputArgs,
-    pub(crate) preprocess: &'a Preprocess,
-    pub(crate) encoder: &'a EncoderConfig,
-    /// Intermediate outputs that are kept.
-    pub(crate) kept: usize,
-    /// Batch size; less is taken where memory is short.
-    pub(crate) batch: usize,
-    pub(crate) device: &'a B::Device,
-    pub(crate) shared: &'a Shared,
+    input: &'a InputArgs,
+    preprocess: Preprocess,
+    encoder: EncoderConfig,
+    kept: usize,
+    batch: usize,
+    device: &'a B::Device,
+    shared: &'a Shared,
 }
 
-impl<B: Backend> Through<'_, B> {
+impl<'a, B: Backend> Through<'a, B> {
+    /// Inputs of `input` for `model`, at the size asked for. `kept` is the number of intermediate outputs kept; of `batch` inputs at a time less
+    /// are taken where memory is short.
+    pub(crate) fn new(
+        model: &Jepa<B>,
+        input: &'a InputArgs,
+        kept: usize,
+        batch: usize,
+        device: &'a B::Device,
+        shared: &'a Shared,
+    ) -> Result<Self, ModelError> {
+        let preprocess = match input.size {
+            Some(size) => model.preprocess().clone().with_size(size.height, size.width)?,
+            None => model.preprocess().clone(),
+        };
+        let encoder = model.encoder().config().clone();
+        Ok(Self { input, preprocess, encoder, kept, batch, device, shared })
+    }
+
     /// Brings every input of the command line to `consumer`, normalised and in batches.
     pub(crate) fn run(&self, consumer: &mut impl Consumer<B>) -> Result<Tally, CliError> {
-        let Self { input, preprocess, shared, .. } = *self;
+        let Self { input, preprocess, shared, .. } = self;
         if let Some(path) = &input.input_tensor {
             return self.run_tensor(path, consumer);
         }
@@ -163,20 +179,20 @@ impl<B: Backend> Through<'_, B> {
         };
         let fail = |error: String| CliError::input(input.name.clone(), error);
         let prepared = input
-            .prepare(self.preprocess, self.input.frames.map(usize::from))
+            .prepare(&self.preprocess, self.input.frames.map(usize::from))
             .map_err(|error| fail(error.to_string()))?;
         let progress = Progress::new(1, self.shared);
         prepared.notes.iter().for_each(|note| progress.remark(&input.name, note));
         let (height, width) = self.preprocess.output_size();
         self.fitting([3, prepared.frames.len(), height, width], 1)?;
         let ready = [Ready { name: input.name.clone(), prepared }];
-        let pixels = pixels(&ready, self.preprocess, self.device).map_err(|error| fail(error.to_string()))?;
+        let pixels = pixels(&ready, &self.preprocess, self.device).map_err(|error| fail(error.to_string()))?;
         Ok((input.name.clone(), pixels))
     }
 
     /// The batch size for `n` inputs.
     fn fitting(&self, input: [usize; 4], n: usize) -> Result<usize, CliError> {
-        fitting_batch::<B>(self.encoder, input, self.kept, self.batch.min(n.max(1)), self.shared)
+        fitting_batch::<B>(&self.encoder, input, self.kept, self.batch.min(n.max(1)), self.shared)
     }
 }
 

@@ -37,19 +37,7 @@ impl Task for TraceTask<'_> {
         let Self { args, shared, filter } = self;
         let refuse = |error| model_error(&args.model.model, error);
         let model = load::<B>(&args.model, &device, shared)?;
-        let mut preprocess = model.preprocess().clone();
-        if let Some(size) = args.input.size {
-            preprocess = preprocess.with_size(size.height, size.width).map_err(refuse)?;
-        }
-        let through = Through::<B> {
-            input: &args.input,
-            preprocess: &preprocess,
-            encoder: model.encoder().config(),
-            kept: 0,
-            batch: 1,
-            device: &device,
-            shared,
-        };
+        let through = Through::new(&model, &args.input, 0, 1, &device, shared).map_err(refuse)?;
         let (name, pixels) = through.only()?;
 
         let mut seen = BTreeMap::new();
