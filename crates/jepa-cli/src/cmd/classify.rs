@@ -3,7 +3,7 @@ use jepa_models::{Head, Jepa, Pixels};
 use serde::Serialize;
 
 use super::model::{load, model_error};
-use super::stream::{Consumer, Through};
+use super::stream::{Consumer, Through, no_numbers};
 use crate::args::{ClassifyArgs, Shared};
 use crate::backend::{Task, run_on};
 use crate::exit::CliError;
@@ -69,6 +69,9 @@ impl<B: Backend> Consumer<B> for ClassSink<B> {
             burn::tensor::activation::softmax(logits.clone(), 1).into_data().iter::<f32>().collect();
         let n_classes = logits.dims()[1];
         let logits: Vec<f32> = logits.into_data().iter::<f32>().collect();
+        if let Some(why) = no_numbers(&logits) {
+            return Ok(names.iter().map(|name| (name.clone(), why.to_owned())).collect());
+        }
         let labels = self.model.hparams().head.as_ref().and_then(|head| head.labels.as_deref());
         for ((name, logits), probabilities) in
             names.iter().zip(logits.chunks(n_classes)).zip(probabilities.chunks(n_classes))

@@ -3,7 +3,7 @@ use jepa_models::{EncodeOptions, Jepa, Pixels, Trace};
 use serde::Serialize;
 
 use super::model::{load, model_error};
-use super::stream::{Consumer, Tally, Through};
+use super::stream::{Consumer, Tally, Through, no_numbers};
 use crate::args::{EmbedArgs, Shared};
 use crate::backend::{Task, run_on};
 use crate::exit::{CliError, say_on_stderr};
@@ -84,8 +84,7 @@ impl<B: Backend> Consumer<B> for EmbedSink<'_, B> {
             return Ok(names.iter().map(|name| (name.clone(), why.clone())).collect());
         }
         let mut values: Vec<f32> = data.iter::<f32>().collect();
-        if values.iter().any(|v| !v.is_finite()) {
-            let why = "the model gave values that are no numbers: its weights or its preprocessing are damaged";
+        if let Some(why) = no_numbers(&values) {
             return Ok(names.iter().map(|name| (name.clone(), why.to_owned())).collect());
         }
         if self.args.l2 {

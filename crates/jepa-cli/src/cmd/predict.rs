@@ -4,7 +4,7 @@ use burn::prelude::*;
 use jepa_models::{ModelError, Predictor, TokenIds, Trace};
 
 use super::model::{load, model_error};
-use super::stream::Through;
+use super::stream::{Through, no_numbers};
 use crate::args::{Ids, PredictArgs, Shared};
 use crate::arrays::{Array, Values};
 use crate::backend::{Task, run_on};
@@ -50,6 +50,9 @@ impl Task for Predict<'_> {
             })?;
 
         let (shape, values) = plain(predicted.targets);
+        if let Some(why) = no_numbers(&values) {
+            return Err(CliError::input(name, why));
+        }
         if format == Format::Npy {
             let mut writer = RowWriter::create(&args.output, format, Element::F32, "pred")?;
             for row in values.chunks_exact(shape[1] * shape[2]) {

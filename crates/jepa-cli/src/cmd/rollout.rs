@@ -3,11 +3,11 @@ use std::path::{Path, PathBuf};
 
 use burn::prelude::*;
 use jepa_models::Pixels;
-use jepa_models::world::{Rollout, WorldModel};
+use jepa_models::world::{Rollout, WorldModel, candidates_at_once};
 
 use super::memory::available_bytes;
 use super::model::{load, model_error};
-use super::stream::read_pixels;
+use super::stream::{no_numbers, read_pixels};
 use super::world::{World, array_error, read_finite, with_world};
 use crate::args::{RolloutArgs, Shared};
 use crate::backend::{Task, is_on_host, run_on};
@@ -15,9 +15,6 @@ use crate::exit::{CliError, say_on_stderr};
 use crate::output::{Element, Format, RowWriter, refuse_overwriting, write_safetensors};
 use crate::progress::Progress;
 use crate::report;
-
-/// Memory that candidates rolled out together may take.
-const BYTES_AT_ONCE: u64 = 2 << 30;
 
 pub(crate) fn run(args: RolloutArgs, shared: &Shared) -> Result<(), CliError> {
     let format = Format::of(&args.output, &[Format::Npy, Format::Safetensors])?;
@@ -73,6 +70,9 @@ impl Task for RolloutTask<'_> {
         };
         let rolled =
             with_world!(&world, world => roll_out(world, &args.actions, (&shape, &values), frames, &states, goal))?;
+        if let Some(why) = no_numbers(&rolled.pred) {
+            return Err(CliError::input(args.actions.display().to_string(), why));
+        }
         write(args, format, &rolled)?;
         let candidates = rolled.pred.len() / rolled.row.iter().product::<usize>().max(1);
         let steps = rolled.row[0];
@@ -124,7 +124,7 @@ fn roll_out<B: Backend, W: WorldModel<B>>(
         let what = format!("one candidate of {} steps", steps - past);
         return Err(CliError::TooBig { what, needed: per_candidate, available: available_bytes() });
     }
-    let at_once = (BYTES_AT_ONCE / per_candidate.max(1)).max(1) as usize;
+    let at_once = candidates_at_once(world, seeds + steps - past);
 
     let fail = |error| array_error(path, error);
     let row = if tokens == 1 { vec![steps - past, dim] } else { vec![steps - past, tokens, dim] };

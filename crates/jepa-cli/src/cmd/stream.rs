@@ -217,6 +217,12 @@ impl<B: Backend, C: Consumer<B>> Sink for PixelSink<'_, B, C> {
     }
 }
 
+/// Why a result is refused that holds NaN or infinity; `None` for numbers.
+pub(crate) fn no_numbers(values: &[f32]) -> Option<&'static str> {
+    let bad = values.iter().any(|v| !v.is_finite());
+    bad.then_some("the model gave values that are no numbers: its weights or its preprocessing are damaged")
+}
+
 /// The normalised pixels of inputs with equally many frames, `[inputs, 3, frames, height, width]`.
 fn pixels<B: Backend>(batch: &[Ready], preprocess: &Preprocess, device: &B::Device) -> Result<Pixels<B>, ModelError> {
     let (height, width) = preprocess.output_size();

@@ -186,6 +186,25 @@ fn features_that_are_no_numbers_are_no_features() {
     let s = Session::new();
     s.write("huge.npy", npy_bytes(&[1, 3, 16, 16], &[f32::MAX; 768]));
     assert_one_line(&s.run(&["embed", "-m", &model("ijepa"), "--input-tensor", "huge.npy"]), 1, &["no numbers"]);
+    assert_one_line(
+        &s.run(&["classify", "-m", &model("ijepa_split"), "--input-tensor", "huge.npy"]),
+        1,
+        &["no numbers"],
+    );
+    let ran = s.run(&[
+        "predict",
+        "-m",
+        &model("ijepa"),
+        "--input-tensor",
+        "huge.npy",
+        "--context",
+        "0",
+        "--targets",
+        "1",
+        "-o",
+        "x.npy",
+    ]);
+    assert_one_line(&ran, 1, &["no numbers"]);
 }
 
 #[test]

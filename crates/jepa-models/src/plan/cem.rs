@@ -4,10 +4,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::error::ModelError;
-use crate::world::{Rollout, WorldModel};
-
-/// Memory that candidates rolled out together may take.
-const BYTES_AT_ONCE: u64 = 2 << 30;
+use crate::world::{Rollout, WorldModel, candidates_at_once};
 
 /// One value of an action that the planner may choose.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -209,7 +206,7 @@ impl Cem {
         state: &[f32],
         sequences: &[Vec<f64>],
     ) -> Result<Vec<f64>, ModelError> {
-        let at_once = (BYTES_AT_ONCE / world.step_bytes(self.horizon).max(1)).max(1) as usize;
+        let at_once = candidates_at_once(world, self.horizon);
         let costs = sequences.chunks(at_once).map(|some| self.roll_out(world, start, goal, state, some));
         Ok(costs.collect::<Result<Vec<_>, _>>()?.concat())
     }

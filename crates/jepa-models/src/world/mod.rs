@@ -16,7 +16,7 @@ use crate::nn::Pixels;
 pub use ac::AcWorld;
 pub use lewm::LewmWorld;
 pub use pose::{POSE_DIM, pose_rotation, update_pose};
-pub use rollout::{RolledOut, Rollout};
+pub use rollout::{RolledOut, Rollout, candidates_at_once};
 
 /// A model of the world under actions.
 ///

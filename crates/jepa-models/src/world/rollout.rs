@@ -3,6 +3,14 @@ use burn::prelude::*;
 use super::WorldModel;
 use crate::error::ModelError;
 
+/// Memory that candidates rolled out together may take.
+const BYTES_AT_ONCE: u64 = 2 << 30;
+
+/// How many candidates to roll out together, up to `frames` frames long: all of them for a small model, at least one for any.
+pub fn candidates_at_once<B: Backend, W: WorldModel<B>>(world: &W, frames: usize) -> usize {
+    (BYTES_AT_ONCE / world.step_bytes(frames).max(1)).max(1) as usize
+}
+
 /// Many candidates stepped through a world model together.
 ///
 /// Frame `j` is left by action `j`: with `H` frames to start from, the first `H - 1` actions lead from frame to frame and the rest into the
