@@ -119,7 +119,8 @@ impl CliError {
 
     /// Says on stderr what happened and gives the code.
     pub fn report(&self) -> ExitCode {
-        if !matches!(self, Self::BrokenPipe) {
+        // The only input of a command has been reported already; its count adds nothing.
+        if !matches!(self, Self::BrokenPipe | Self::InputsFailed { total: 1, .. }) {
             say_on_stderr(&format!("error: {}", one_line(self)));
         }
         ExitCode::from(self.code())

@@ -26,6 +26,9 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
 
 /// Prints text and ends it with a line break.
 pub(crate) fn print_text(text: &str) -> Result<(), CliError> {
+    if text.is_empty() {
+        return Ok(());
+    }
     let mut stdout = io::stdout().lock();
     match stdout
         .write_all(text.as_bytes())

@@ -84,7 +84,8 @@ pub(crate) fn read_finite(path: &Path) -> Result<(Vec<usize>, Vec<f32>), CliErro
 /// A fault of the numbers in `path`: of the array where shapes do not fit, of the model otherwise.
 pub(crate) fn array_error(path: &Path, error: ModelError) -> CliError {
     match error {
-        ModelError::Shape { .. } | ModelError::TooManyFrames { .. } | ModelError::Planner { .. } => {
+        ModelError::Planner { .. } => CliError::usage(error.to_string()),
+        ModelError::Shape { .. } | ModelError::TooManyFrames { .. } => {
             CliError::usage(format!("{}: {error}", path.display()))
         }
         other => CliError::input(path.display().to_string(), other),

@@ -158,6 +158,13 @@ fn a_case_that_is_none() {
 }
 
 #[test]
+fn one_bad_input_gets_one_line_and_no_empty_output() {
+    let s = Session::new();
+    let ran = s.run(&["embed", "-q", "-m", &model("ijepa"), "absent.png"]);
+    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.lines().count()), (1, "", 1), "{ran:?}");
+}
+
+#[test]
 fn an_output_never_overwrites_what_is_read() {
     let s = Session::new();
     std::fs::copy(model("ijepa"), s.path("model.npy")).unwrap();
