@@ -24,6 +24,7 @@
 //! ```
 
 mod bundle;
+pub mod checkpoint;
 mod cursor;
 mod dtype;
 mod error;
