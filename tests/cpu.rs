@@ -41,3 +41,13 @@ fn a_plan_is_reproducible_and_beats_random_ones() {
 fn candidates_in_one_batch_equal_single_rollouts() {
     jepa_tests::candidates_in_one_batch_equal_single_rollouts::<Flex>();
 }
+
+#[test]
+fn a_pursuit_replans_from_what_is_seen() {
+    jepa_tests::a_pursuit_replans_from_what_is_seen::<Flex>();
+}
+
+#[test]
+fn segments_are_attended_across_and_views_averaged() {
+    jepa_tests::segments_are_attended_across_and_views_averaged::<Flex>();
+}

@@ -17,7 +17,8 @@ pub use properties::{
 };
 pub use worlds::{
     a_later_frame_changes_no_earlier_prediction, a_plan_is_reproducible_and_beats_random_ones,
-    candidates_in_one_batch_equal_single_rollouts,
+    a_pursuit_replans_from_what_is_seen, candidates_in_one_batch_equal_single_rollouts,
+    segments_are_attended_across_and_views_averaged,
 };
 
 /// The committed fixtures.

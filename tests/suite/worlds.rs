@@ -3,9 +3,9 @@
 use burn::prelude::*;
 use burn::tensor::Distribution;
 use jepa_cli::parity::Case;
-use jepa_models::plan::{Cem, Noise};
+use jepa_models::plan::{Cem, Noise, Observation};
 use jepa_models::world::{LewmWorld, Rollout, WorldModel};
-use jepa_models::{Jepa, Predictor, Trace};
+use jepa_models::{Jepa, ModelError, Predictor, Trace};
 
 use crate::{fixtures, load};
 
@@ -88,6 +88,85 @@ pub fn a_plan_is_reproducible_and_beats_random_ones<B: Backend>() {
     let drawn = values(random::<B, 2>([1000, width]));
     let best = cost(drawn.chunks_exact(width).map(<[f32]>::to_vec).collect()).into_iter().fold(f32::INFINITY, f32::min);
     assert!(planned < best, "planned {planned}, best of a thousand {best}");
+}
+
+/// A pursuit does the first action of each plan and plans again from what is then seen, with new draws.
+pub fn a_pursuit_replans_from_what_is_seen<B: Backend>() {
+    let world = lewm::<B>();
+    let dim = world.predictor.config().hparams.embed_dim;
+    B::seed(&B::Device::default(), 11);
+    let [start, goal, gust] = [(); 3].map(|()| random::<B, 3>([1, 1, dim]));
+    let cem = Cem { horizon: 2, samples: 16, top_k: 4, iterations: 2, ..Cem::over_all(world.action_dim()) };
+    // A world that the model does not quite know: something pushes every frame aside.
+    let after = |frame: Tensor<B, 3>, action: &[f32]| {
+        let rollout =
+            Rollout::start(&world, frame.unsqueeze_dim(1), vec![Vec::new()], Vec::new()).expect("one frame, no action");
+        let rolled = rollout.run(&world, &[action.to_vec()]).expect("one action").frames;
+        rolled.squeeze_dim::<3>(1) + gust.clone().mul_scalar(0.1)
+    };
+    let pursue = || {
+        let (mut frame, mut done) = (start.clone(), Vec::new());
+        let seen = Observation { frame: start.clone(), state: Vec::new() };
+        let plans = cem
+            .pursue(&world, seen, goal.clone(), 3, 7, |action| {
+                frame = after(frame.clone(), action);
+                done.push(action.to_vec());
+                Ok::<_, ModelError>(Observation { frame: frame.clone(), state: Vec::new() })
+            })
+            .expect("the planner makes sense");
+        (plans, done)
+    };
+    let (plans, done) = pursue();
+    assert_eq!((&plans, &done), (&pursue().0, &pursue().1));
+    assert_eq!(done, plans.iter().map(|plan| plan.actions[0].clone()).collect::<Vec<_>>());
+
+    let mut frame = start.clone();
+    for (step, plan) in plans.iter().enumerate() {
+        let noise = Noise::Seeded(7 + step as u64);
+        let alone = cem.plan(&world, frame.clone(), goal.clone(), &[], &noise).expect("the planner makes sense");
+        assert_eq!(*plan, alone, "step {step}");
+        frame = after(frame, &plan.actions[0]);
+    }
+    let failed =
+        cem.pursue(&world, Observation { frame: start.clone(), state: Vec::new() }, goal.clone(), 3, 7, |_| {
+            Err::<Observation<B>, _>(ModelError::Planner { what: "the robot fell over".into() })
+        });
+    assert!(failed.unwrap_err().to_string().contains("fell over"));
+}
+
+/// An attentive head sees the segments of a view as one long clip; views are averaged as probabilities.
+pub fn segments_are_attended_across_and_views_averaged<B: Backend>() {
+    use jepa_models::{Head, Pixels, mean_probabilities};
+    let model = model::<B>("vjepa2_cls");
+    let Head::Attentive(head) = model.load_head().expect("the case has a head") else { panic!("another head") };
+    let (enc, side) = (model.hparams().enc.clone(), model.preprocess().output_size());
+    B::seed(&B::Device::default(), 4);
+    let clips = random::<B, 5>([8, 3, enc.n_frames, side.0, side.1]);
+    let pixels = |x| Pixels::from_normalised_clips(x);
+    let classes = Head::Attentive(head.clone());
+    let scores = model.classify_clips(&classes, pixels(clips.clone()), 2, 2).expect("8 clips are 2 inputs");
+    assert_eq!(scores.dims()[..2], [2, 2]);
+
+    let tokens = model.encode(pixels(clips.clone())).expect("sound pixels").tokens;
+    let view =
+        |i: usize| Tensor::cat(vec![tokens.clone().narrow(0, 2 * i, 1), tokens.clone().narrow(0, 2 * i + 1, 1)], 1);
+    let by_hand: Vec<f32> = (0..4).flat_map(|i| values(head.forward(view(i), &mut Trace::none()))).collect();
+    let worst = values(scores.clone()).iter().zip(&by_hand).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(worst < 1e-5, "{worst}");
+
+    let n = by_hand.len() / 4;
+    let softmax = |row: &[f32]| {
+        let sum: f32 = row.iter().map(|l| l.exp()).sum();
+        row.iter().map(|l| l.exp() / sum).collect::<Vec<f32>>()
+    };
+    let mean = values(mean_probabilities(scores));
+    for input in 0..2 {
+        let (a, b) = (softmax(&by_hand[2 * input * n..][..n]), softmax(&by_hand[(2 * input + 1) * n..][..n]));
+        for class in 0..n {
+            assert!((mean[input * n + class] - (a[class] + b[class]) / 2.0).abs() < 1e-6);
+        }
+    }
+    assert!(model.classify_clips(&classes, pixels(clips), 3, 1).is_err());
 }
 
 /// Candidates rolled out together come out as they do alone.

@@ -1,5 +1,6 @@
 //! Everything a contributor runs: `cargo xtask --help`.
 
+mod checkpoint;
 mod ci;
 mod docs;
 mod parity;
@@ -31,6 +32,12 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Write a checkpoint of ViT-L's size with random weights (1.2 GB), to measure `convert` and `quantize` with
+    Checkpoint {
+        /// Folder to write to
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
     /// Replay parity cases, or published files
     Parity {
         /// Folders of cases [default: the committed ones]
@@ -48,6 +55,7 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Xtask::parse().command {
         Command::Ci { cases } => ci::run(cases.as_deref()),
+        Command::Checkpoint { folder } => checkpoint::vit_l(&folder),
         Command::Docs { check } => docs::run(check),
         Command::Parity { real: Some(folder), backend, .. } => parity::published(&folder, &backend),
         Command::Parity { cases, backend, .. } => parity::cases(&cases, &backend),

@@ -64,7 +64,7 @@ pub enum CliError {
         source: ModelError,
     },
     /// A request that the machine has no memory for.
-    #[error("{what} needs about {} of memory, {} are available; lower --frames or --size", gib(*needed), gib(*available))]
+    #[error("{what} needs about {} of memory, {} are available; {next}", gib(*needed), gib(*available))]
     TooBig {
         /// What was asked for.
         what: String,
@@ -72,6 +72,8 @@ pub enum CliError {
         needed: u64,
         /// Bytes there are.
         available: u64,
+        /// What to change.
+        next: &'static str,
     },
     /// The output cannot be written.
     #[error("output {}", path.display())]

@@ -1,6 +1,8 @@
 //! Inputs: which pictures and clips were named, and how they become a model's pixels.
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -40,8 +42,28 @@ enum Source {
 /// The pixels of one input after resize and crop, and what is worth saying about it.
 #[derive(Debug)]
 pub(crate) struct Prepared {
+    /// Clip after clip, segments fastest, then views.
     pub(crate) frames: Vec<Rgb8>,
     pub(crate) notes: Vec<String>,
+}
+
+/// How an input is cut into clips.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cuts {
+    /// Pieces of the time axis.
+    pub(crate) segments: usize,
+    /// Crops along the long side.
+    pub(crate) views: usize,
+}
+
+impl Cuts {
+    /// One clip, cut from the middle.
+    pub(crate) const WHOLE: Self = Self { segments: 1, views: 1 };
+
+    /// Clips of one input.
+    pub(crate) fn clips(self) -> usize {
+        self.segments * self.views
+    }
 }
 
 /// What the paths on the command line name, in their order.
@@ -108,7 +130,7 @@ impl Input {
         Self { name: path.display().to_string(), source: Source::Broken(why.to_owned()) }
     }
 
-    /// Frames that this input has after [`Self::prepare`], or more: those of an array are not known before it is read.
+    /// Frames of a clip that this input has after [`Self::prepare`], or more: those of an array are not known before it is read.
     pub(crate) fn frames_at_most(&self, preprocess: &Preprocess, most_frames: Option<usize>) -> usize {
         let most_frames = most_frames.unwrap_or(preprocess.clip_frames());
         match &self.source {
@@ -119,40 +141,38 @@ impl Input {
         }
     }
 
-    /// Decodes, resizes and crops. Of a clip only the frames that are used are decoded, at most `most_frames` of them, evenly spaced.
-    pub(crate) fn prepare(&self, preprocess: &Preprocess, most_frames: Option<usize>) -> Result<Prepared, InputError> {
+    /// Decodes, resizes and crops. Of a clip only the frames that are used are decoded, at most `most_frames` of each segment, evenly spaced.
+    pub(crate) fn prepare(
+        &self,
+        preprocess: &Preprocess,
+        most_frames: Option<usize>,
+        cuts: Cuts,
+    ) -> Result<Prepared, InputError> {
         let most_frames = most_frames.unwrap_or(preprocess.clip_frames()).max(1);
         let mut notes = Vec::new();
         let frames = match &self.source {
             Source::Broken(why) => return Err(why.clone().into()),
+            Source::Picture(_) if cuts.segments > 1 => {
+                return Err(format!("a still picture cannot be cut into {} segments", cuts.segments).into());
+            }
             Source::Picture(path) => {
-                let frame = preprocess.frame_u8(&decode(path, &mut notes)?)?;
+                let views = preprocess.views_u8(&decode(path, &mut notes)?, cuts.views)?;
                 let repeats = preprocess.still_frames().min(most_frames.max(preprocess.tubelet_size()));
                 if repeats > 1 {
                     notes.push(format!("a still picture, repeated to {repeats} frames"));
                 }
-                vec![frame; repeats]
+                views.into_iter().flat_map(|view| vec![view; repeats]).collect()
             }
-            Source::FrameFolder(paths) => {
-                let mut frames = Vec::new();
-                for i in spaced(paths.len(), most_frames) {
-                    let frame =
-                        decode(&paths[i], &mut notes).map_err(|error| format!("{}: {error}", paths[i].display()))?;
-                    frames.push(preprocess.frame_u8(&frame)?);
-                }
-                notes.extend(sampling_note(paths.len(), frames.len()));
-                frames
-            }
+            Source::FrameFolder(paths) => cut(paths.len(), most_frames, cuts, &mut notes, |i, notes| {
+                let frame = decode(&paths[i], notes).map_err(|error| format!("{}: {error}", paths[i].display()))?;
+                Ok(preprocess.views_u8(&frame, cuts.views)?)
+            })?,
             Source::FrameArray(path) => {
                 let all = frames_of(Array::read_npy(path)?)?;
                 if all.len() > 1 && !preprocess.takes_clips() {
                     return Err(ModelError::ClipForImageModel { frames: all.len(), family: preprocess.family() }.into());
                 }
-                let frames = spaced(all.len(), most_frames)
-                    .map(|i| preprocess.frame_u8(&all[i]))
-                    .collect::<Result<Vec<_>, _>>()?;
-                notes.extend(sampling_note(all.len(), frames.len()));
-                frames
+                cut(all.len(), most_frames, cuts, &mut notes, |i, _| Ok(preprocess.views_u8(&all[i], cuts.views)?))?
             }
         };
         Ok(Prepared { frames, notes })
@@ -183,6 +203,46 @@ fn frames_of(array: Array) -> Result<Vec<Rgb8>, InputError> {
         return Err("the array holds no frame".into());
     }
     values.chunks_exact(height * width * 3).map(|frame| Ok(Rgb8::new(width, height, frame.to_vec())?)).collect()
+}
+
+/// The frames of every clip that `total` frames are cut into, at most `most` of each segment; `views` gives the crops of a frame.
+fn cut(
+    total: usize,
+    most: usize,
+    cuts: Cuts,
+    notes: &mut Vec<String>,
+    mut views: impl FnMut(usize, &mut Vec<String>) -> Result<Vec<Rgb8>, InputError>,
+) -> Result<Vec<Rgb8>, InputError> {
+    let (starts, length) = segments(total, cuts.segments, most)
+        .ok_or_else(|| format!("{total} frames cannot be cut into {} segments", cuts.segments))?;
+    let picked: Vec<usize> = starts.iter().flat_map(|start| spaced(length, most).map(move |i| start + i)).collect();
+    // Segments may overlap; a frame is decoded once.
+    let mut seen = BTreeMap::new();
+    for &i in &picked {
+        if let Entry::Vacant(entry) = seen.entry(i) {
+            entry.insert(views(i, notes)?);
+        }
+    }
+    notes.extend(sampling_note(total, seen.len()));
+    Ok((0..cuts.views)
+        .flat_map(|view| picked.iter().map(move |i| (view, i)))
+        .map(|(view, i)| seen[i][view].clone())
+        .collect())
+}
+
+/// First frames and length of `n` segments of `total` frames: equal pieces, or, where those are shorter than a clip of `clip` frames, pieces of a
+/// clip's length that overlap evenly. `None` when there are fewer frames than segments.
+///
+/// **Source** the video dataset of V-JEPA's evaluations, without its frame step: our clips are spread over their segment.
+fn segments(total: usize, n: usize, clip: usize) -> Option<(Vec<usize>, usize)> {
+    let piece = total / n;
+    if piece == 0 {
+        return None;
+    }
+    let length = piece.max(total.min(clip));
+    let step = if n == 1 || length == piece { piece } else { (total - length) / (n - 1) };
+    // A single segment is everything, also the frames that equal pieces leave over.
+    Some(((0..n).map(|i| i * step).collect(), if n == 1 { total } else { length }))
 }
 
 /// Indices of at most `most` of `total` frames, evenly spaced from the first.
@@ -234,6 +294,16 @@ mod tests {
         let mut names = ["f10.png", "f9.png", "f010.png", "f1.png", "e.png", "f1b.png"];
         names.sort_by(|a, b| natural_order(a, b));
         assert_eq!(names, ["e.png", "f1.png", "f1b.png", "f9.png", "f10.png", "f010.png"]);
+    }
+
+    #[test]
+    fn segments_follow_each_other_or_overlap_evenly() {
+        assert_eq!(segments(10, 1, 4), Some((vec![0], 10)));
+        assert_eq!(segments(3, 1, 4), Some((vec![0], 3)));
+        assert_eq!(segments(17, 2, 4), Some((vec![0, 8], 8)));
+        assert_eq!(segments(10, 3, 6), Some((vec![0, 2, 4], 6)));
+        assert_eq!(segments(5, 3, 16), Some((vec![0, 0, 0], 5)));
+        assert_eq!(segments(2, 3, 1), None);
     }
 
     #[test]

@@ -19,6 +19,13 @@ use crate::predictor::{
 use crate::preprocess::Preprocess;
 use crate::trace::Trace;
 
+/// Probabilities of inputs that have several scores each: the mean of their softmaxes.
+///
+/// **Shapes** logits `[batch, scores, n_classes]` → `[batch, n_classes]`.
+pub fn mean_probabilities<B: Backend>(logits: Tensor<B, 3>) -> Tensor<B, 2> {
+    burn::tensor::activation::softmax(logits, 2).mean_dim(1).squeeze_dim(1)
+}
+
 /// A bundle on a device: the encoder and the preprocessing it was trained with. Predictor and head are loaded when they are asked for.
 #[derive(Debug)]
 pub struct Jepa<B: Backend> {
@@ -208,10 +215,45 @@ impl<B: Backend> Jepa<B> {
     /// # Errors
     /// As [`Encoder::encode`].
     pub fn classify(&self, head: &Head<B>, pixels: Pixels<B>) -> Result<Tensor<B, 2>, ModelError> {
+        Ok(self.classify_clips(head, pixels, 1, 1)?.squeeze_dim(1))
+    }
+
+    /// Logits of inputs that are given as several clips each: `segments` pieces of the time axis, seen in `views` crops.
+    ///
+    /// An attentive head attends across the segments of a view: their tokens are joined before it. A linear head scores every clip for itself. The
+    /// scores of an input are then averaged as probabilities, [`mean_probabilities`].
+    ///
+    /// **Shapes** `[batch · views · segments, chans, frames, height, width]`, segments fastest → `[batch, scores, n_classes]`, one score per view
+    /// (attentive) or per clip (linear).
+    ///
+    /// **Source** the video evaluations of V-JEPA (`attend_across_segments`) and V-JEPA 2 (`ClipAggregation`).
+    ///
+    /// # Errors
+    /// As [`Encoder::encode`]; [`ModelError::Shape`] when the clips are no whole number of inputs.
+    pub fn classify_clips(
+        &self,
+        head: &Head<B>,
+        pixels: Pixels<B>,
+        segments: usize,
+        views: usize,
+    ) -> Result<Tensor<B, 3>, ModelError> {
+        let clips = pixels.dims()[0];
+        if segments == 0 || views == 0 || !clips.is_multiple_of(segments * views) {
+            let wanted = format!("[inputs · {views} views · {segments} segments, ..]");
+            return Err(ModelError::Shape { name: "clips", found: pixels.dims().to_vec(), wanted });
+        }
         let encoded = self.encoder.encode(pixels)?;
-        Ok(match head {
+        let logits = match head {
             Head::Linear(head) => head.forward(encoded.pooled(Pool::Auto)?),
-            Head::Attentive(head) => head.forward(encoded.tokens, &mut Trace::none()),
-        })
+            Head::Attentive(head) => {
+                let [clips, tokens, dim] = encoded.tokens.dims();
+                // Tokens are in the order of time, so joining segments is joining their rows.
+                let joined = encoded.tokens.reshape([clips / segments, segments * tokens, dim]);
+                head.forward(joined, &mut Trace::none())
+            }
+        };
+        let [scores, n_classes] = logits.dims();
+        let inputs = clips / (segments * views);
+        Ok(logits.reshape([inputs, scores / inputs, n_classes]))
     }
 }

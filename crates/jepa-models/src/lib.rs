@@ -36,7 +36,7 @@ mod walk;
 pub mod world;
 
 pub use agreement::{Agreement, Bar};
-pub use bundle::{Head, Jepa, Predictor};
+pub use bundle::{Head, Jepa, Predictor, mean_probabilities};
 pub use encoder::{EncodeOptions, Encoder, EncoderConfig, Projector};
 pub use error::ModelError;
 pub use features::{Encoded, LayerSelection, Pool};

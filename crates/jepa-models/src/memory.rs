@@ -4,6 +4,7 @@ use jepa_gguf::schema::PredictorHparams;
 
 use crate::encoder::EncoderConfig;
 use crate::nn::SCORES_PER_BLOCK;
+use crate::predictor::MaskedPredictorConfig;
 
 /// Bytes of one f32.
 const F32: u64 = 4;
@@ -11,6 +12,22 @@ const F32: u64 = 4;
 /// About how many bytes `rows` rows take in a predictor's block.
 pub(crate) fn stack_bytes(h: &PredictorHparams, rows: usize) -> u64 {
     row_values(h.embed_dim, h.n_head * h.head_dim, h.ffn_dim).saturating_mul(rows as u64).saturating_mul(F32)
+}
+
+impl MaskedPredictorConfig {
+    /// About how many bytes of activations a prediction for `batch` inputs takes at its peak, with `context` rows seen and `targets` rows predicted;
+    /// weights are not counted. Rather too high than too low; saturates.
+    pub fn activation_bytes(&self, batch: usize, context: usize, targets: usize) -> u64 {
+        let h = &self.hparams;
+        let product = |factors: &[usize]| factors.iter().fold(1u64, |product, &n| product.saturating_mul(n as u64));
+        let per_element = context.saturating_add(targets);
+        let rows = per_element.saturating_mul(batch);
+        // Encoder rows at the input, projected rows at the output.
+        let ends = product(&[rows, self.masked.n_hier_in, self.enc_dim.max(h.out_dim), 2, F32 as usize]);
+        let all = product(&[batch, h.n_head, per_element, per_element]);
+        let scores = all.min(SCORES_PER_BLOCK as u64).max(product(&[batch, h.n_head, per_element]));
+        stack_bytes(h, rows).saturating_add(ends).saturating_add(scores.saturating_mul(2 * F32))
+    }
 }
 
 /// Values that one row of a block holds at its peak.
@@ -57,6 +74,32 @@ mod tests {
     use super::*;
     use jepa_gguf::schema::{AttnMode, EncoderHparams, Family, PosInterp, PosType};
 
+    fn vjepa2_predictor() -> MaskedPredictorConfig {
+        use jepa_gguf::schema::{MaskedHparams, PredictorKind};
+        let masked = MaskedHparams {
+            n_mask_tokens: 10,
+            rope: None,
+            grid_size: 16,
+            n_hier_in: 1,
+            embed_hidden: None,
+            modality_embed: false,
+            context_proj: false,
+        };
+        let hparams = PredictorHparams {
+            embed_dim: 384,
+            n_layer: 12,
+            n_head: 12,
+            head_dim: 32,
+            ffn_dim: 1536,
+            out_dim: 1024,
+            ln_eps: 1e-6,
+            act: jepa_gguf::schema::Activation::GeluErf,
+            qkv_bias: true,
+            kind: PredictorKind::Masked(masked.clone()),
+        };
+        MaskedPredictorConfig { hparams, masked, enc_dim: 1024, table_rows: 0, qkv_fused: true }
+    }
+
     /// ViT-L/16 with tubelets of two frames.
     fn vit_l() -> EncoderConfig {
         let hparams = EncoderHparams {
@@ -92,6 +135,16 @@ mod tests {
         let bytes = |frames| vit_l().activation_bytes([1, 3, frames, 256, 256], 0);
         assert!(bytes(64) < 5 * bytes(16));
         assert!(bytes(64) > 2 * bytes(16));
+    }
+
+    #[test]
+    fn a_prediction_grows_with_its_rows() {
+        let bytes = |batch, context, targets| vjepa2_predictor().activation_bytes(batch, context, targets);
+        // The residual, the queries, keys and values, and the hidden layer of 16384 further rows.
+        assert!(bytes(1, 16384, 16384) - bytes(1, 8192, 8192) > 16384 * (4 * 384 + 1536) * 4);
+        assert_eq!(bytes(1, 100, 300), bytes(1, 300, 100));
+        assert!(bytes(8, 100, 100) > 4 * bytes(1, 100, 100));
+        assert_eq!(bytes(usize::MAX, usize::MAX, 1), u64::MAX);
     }
 
     #[test]

@@ -113,6 +113,15 @@ impl Preprocess {
         Ok(self.pipeline.resize_and_crop(picture)?)
     }
 
+    /// The pixels of one frame after resize and crop, cut `views` times along its long side; see [`Pipeline::view_plans`].
+    ///
+    /// # Errors
+    /// As [`Self::frame_u8`]; [`ModelError::Pixels`] when this model's pictures have no several views.
+    pub fn views_u8(&self, picture: &Rgb8, views: usize) -> Result<Vec<Rgb8>, ModelError> {
+        let plans = self.pipeline.view_plans(picture.width(), picture.height(), views)?;
+        Ok(plans.iter().map(|plan| plan.apply(picture)).collect::<Result<_, _>>()?)
+    }
+
     /// Normalises frames that have been resized and cropped: `[chans, frames, height, width]` as one vector.
     ///
     /// # Errors

@@ -43,6 +43,16 @@ pub enum PixelError {
         /// Columns wanted.
         width: usize,
     },
+    /// Views of a pipeline that has no square crop to slide.
+    #[error("target size {height}x{width}: views slide a square crop along the long side, and {why}")]
+    NoViews {
+        /// Rows wanted.
+        height: usize,
+        /// Columns wanted.
+        width: usize,
+        /// What stands against it.
+        why: &'static str,
+    },
     /// A frame whose size is not the one that the plan was made for.
     #[error("frame of {found_width}x{found_height}, wanted {width}x{height} as the first frame: make another plan")]
     FrameSize {

@@ -124,6 +124,42 @@ impl Pipeline {
         Ok(Plan { width, height, out_h, out_w, top, left, rows, columns })
     }
 
+    /// Weight tables for `views` square crops of pictures of one size, evenly spaced along the long side from end to end: the multi-crop of the
+    /// V-JEPA evaluations. For those the short side becomes the side of the crop, whatever `short` says, so that the crops cover the picture. One
+    /// view is the centred crop of [`Pipeline::plan`].
+    ///
+    /// # Errors
+    /// As [`Pipeline::plan`]; [`PixelError::NoViews`] for several views of a squashed picture or of a crop that is not square.
+    pub fn view_plans(&self, width: usize, height: usize, views: usize) -> Result<Vec<Plan>, PixelError> {
+        if views <= 1 {
+            return Ok(vec![self.plan(width, height)?]);
+        }
+        let (out_h, out_w) = self.output_size();
+        let refuse = |why| Err(PixelError::NoViews { height: out_h, width: out_w, why });
+        match self.resize {
+            Resize::Squash { .. } => return refuse("this model squashes pictures whole"),
+            Resize::ShortestEdge { crop_h, crop_w, .. } if crop_h != crop_w => {
+                return refuse("this crop is not square");
+            }
+            Resize::ShortestEdge { .. } => {}
+        }
+        let side = out_h;
+        let covering = Self { resize: Resize::ShortestEdge { short: side, crop_h: side, crop_w: side }, ..*self };
+        let centre = covering.plan(width, height)?;
+        let (long, short) = (width.max(height), width.min(height));
+        let resized = long_side(side, long, short);
+        let step = (resized - side) / (views - 1);
+        let place = |view: usize| Axis::new(long, resized, view * step..view * step + side, self.filter);
+        let plans = (0..views).map(|view| {
+            if height > width {
+                Plan { rows: place(view), ..centre.clone() }
+            } else {
+                Plan { columns: place(view), ..centre.clone() }
+            }
+        });
+        Ok(plans.collect())
+    }
+
     /// `(u8 · rescale - mean) / std` as three planes, `[3, height, width]`.
     ///
     /// The arithmetic is the processors': they fold the rescale into mean and standard deviation, in f32, and so do we.

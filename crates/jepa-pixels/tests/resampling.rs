@@ -193,6 +193,28 @@ proptest! {
         }
     }
 
+    /// Views are cut from the picture whose short side is the crop's, from end to end.
+    #[test]
+    fn views_slide_from_end_to_end(picture in any_picture(), filter in any_filter(), side in 1usize..20, views in 2usize..5) {
+        let (w, h) = (picture.width(), picture.height());
+        let (resized_w, resized_h) = if h <= w { (side * w / h, side) } else { (side, side * h / w) };
+        let pipeline =
+            Pipeline { filter, ..pipeline(Resize::ShortestEdge { short: side + 3, crop_h: side, crop_w: side }) };
+        let whole = resize(&picture, resized_h, resized_w, filter).unwrap();
+        let step = (resized_w.max(resized_h) - side) / (views - 1);
+        let plans = pipeline.view_plans(w, h, views).unwrap();
+        prop_assert_eq!(plans.len(), views);
+        for (view, plan) in plans.iter().enumerate() {
+            let cut = plan.apply(&picture).unwrap();
+            let (top, left) = if h > w { (view * step, 0) } else { (0, view * step) };
+            for y in 0..side {
+                let row = &whole.pixels()[((top + y) * resized_w + left) * 3..][..side * 3];
+                prop_assert_eq!(&cut.pixels()[y * side * 3..][..side * 3], row);
+            }
+        }
+        prop_assert_eq!(&pipeline.view_plans(w, h, 1).unwrap()[0].apply(&picture).unwrap(), &pipeline.resize_and_crop(&picture).unwrap());
+    }
+
     /// Bilinear weights are never negative, so no output leaves the range of the inputs.
     #[test]
     fn bilinear_stays_within_the_range(picture in any_picture(), out_w in 1usize..40, out_h in 1usize..40) {
@@ -201,4 +223,13 @@ proptest! {
         let (out_low, out_high) = range(&resized);
         prop_assert!(low <= out_low && out_high <= high);
     }
+}
+
+#[test]
+fn views_of_squashed_or_oblong_pictures_are_refused() {
+    let squash = pipeline(Resize::Squash { height: 8, width: 8 });
+    let oblong = pipeline(Resize::ShortestEdge { short: 8, crop_h: 8, crop_w: 16 });
+    assert!(squash.view_plans(20, 10, 2).unwrap_err().to_string().contains("squashes"));
+    assert!(oblong.view_plans(20, 10, 2).unwrap_err().to_string().contains("not square"));
+    assert_eq!(squash.view_plans(20, 10, 1).unwrap().len(), 1);
 }

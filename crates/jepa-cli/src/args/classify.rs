@@ -17,6 +17,12 @@ pub(crate) struct ClassifyArgs {
     /// File of all logits to write: .npy, .safetensors, .jsonl or .csv
     #[arg(long, value_name = "OUT")]
     pub(crate) logits: Option<PathBuf>,
+    /// Clips taken from each video, one after another; an attentive head attends across them
+    #[arg(long, value_name = "N", default_value = "1", conflicts_with = "input_tensor")]
+    pub(crate) segments: NonZeroUsize,
+    /// Crops of each clip along its long side; their probabilities are averaged
+    #[arg(long, value_name = "N", default_value = "1", conflicts_with = "input_tensor")]
+    pub(crate) views: NonZeroUsize,
     /// Inputs encoded at once
     #[arg(long, value_name = "N", default_value = "8")]
     pub(crate) batch: NonZeroUsize,

@@ -1,5 +1,5 @@
 use burn::prelude::*;
-use jepa_models::{Head, Jepa, Pixels};
+use jepa_models::{Head, Jepa, Pixels, mean_probabilities};
 use serde::Serialize;
 
 use super::model::{load, model_error};
@@ -7,6 +7,7 @@ use super::stream::{Consumer, Through, no_numbers};
 use crate::args::{ClassifyArgs, Shared};
 use crate::backend::{Task, run_on};
 use crate::exit::CliError;
+use crate::inputs::Cuts;
 use crate::output::{Element, Format, RowWriter, refuse_overwriting};
 use crate::report::{self, Report};
 
@@ -36,12 +37,15 @@ impl Task for Classify<'_> {
         let refuse = |error| model_error(&args.model.model, error);
         let model = load::<B>(&args.model, &device, shared)?;
         let head = model.load_head().map_err(refuse)?;
+        let cuts = Cuts { segments: args.segments.get(), views: args.views.get() };
+        let through = Through::new(&model, &args.input, 0, args.batch.get(), &device, shared).map_err(refuse)?;
+        let through = through.cut(cuts)?;
         let writer = match (&args.logits, format) {
             (Some(path), Some(format)) => Some(RowWriter::create(path, format, Element::F32, TENSOR_NAME)?),
             _ => None,
         };
-        let through = Through::new(&model, &args.input, 0, args.batch.get(), &device, shared).map_err(refuse)?;
-        let mut sink = ClassSink { model, head, writer, top_k: args.top_k.get(), classified: Classified::default() };
+        let mut sink =
+            ClassSink { model, head, cuts, writer, top_k: args.top_k.get(), classified: Classified::default() };
         let tally = through.run(&mut sink)?;
         if let Some(writer) = sink.writer {
             writer.finish()?;
@@ -54,6 +58,7 @@ impl Task for Classify<'_> {
 struct ClassSink<B: Backend> {
     model: Jepa<B>,
     head: Head<B>,
+    cuts: Cuts,
     writer: Option<RowWriter>,
     top_k: usize,
     classified: Classified,
@@ -61,31 +66,34 @@ struct ClassSink<B: Backend> {
 
 impl<B: Backend> Consumer<B> for ClassSink<B> {
     fn push(&mut self, names: &[String], pixels: Pixels<B>) -> Result<Vec<(String, String)>, CliError> {
-        let logits = match self.model.classify(&self.head, pixels) {
+        let Cuts { segments, views } = self.cuts;
+        let logits = match self.model.classify_clips(&self.head, pixels, segments, views) {
             Ok(logits) => logits,
             Err(error) => return Ok(names.iter().map(|name| (name.clone(), error.to_string())).collect()),
         };
-        let probabilities: Vec<f32> =
-            burn::tensor::activation::softmax(logits.clone(), 1).into_data().iter::<f32>().collect();
-        let n_classes = logits.dims()[1];
+        let [_, scores, n_classes] = logits.dims();
+        let probabilities: Vec<f32> = mean_probabilities(logits.clone()).into_data().iter::<f32>().collect();
         let logits: Vec<f32> = logits.into_data().iter::<f32>().collect();
         if let Some(why) = no_numbers(&logits) {
             return Ok(names.iter().map(|name| (name.clone(), why.to_owned())).collect());
         }
         let labels = self.model.hparams().head.as_ref().and_then(|head| head.labels.as_deref());
         for ((name, logits), probabilities) in
-            names.iter().zip(logits.chunks(n_classes)).zip(probabilities.chunks(n_classes))
+            names.iter().zip(logits.chunks(scores * n_classes)).zip(probabilities.chunks(n_classes))
         {
             if let Some(writer) = &mut self.writer {
-                writer.push_f32(name, &[n_classes], logits)?;
+                let shape = if scores == 1 { vec![n_classes] } else { vec![scores, n_classes] };
+                writer.push_f32(name, &shape, logits)?;
             }
             let mut order: Vec<usize> = (0..n_classes).collect();
-            order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
+            // A single score is ranked by its logits, which differ where probabilities may have run into 0 or 1.
+            let ranked = if scores == 1 { logits } else { probabilities };
+            order.sort_by(|&a, &b| ranked[b].total_cmp(&ranked[a]));
             let class = |&class: &usize| Class {
                 class,
                 label: labels.and_then(|labels| labels.get(class)).cloned(),
                 probability: probabilities[class],
-                logit: logits[class],
+                logit: (scores == 1).then(|| logits[class]),
             };
             let top = order.iter().take(self.top_k).map(class).collect();
             self.classified.inputs.push(InputClasses { input: name.clone(), top });
@@ -118,7 +126,9 @@ struct Class {
     class: usize,
     label: Option<String>,
     probability: f32,
-    logit: f32,
+    /// Of an input with a single score; several have no logit in common.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    logit: Option<f32>,
 }
 
 impl Report for Classified {

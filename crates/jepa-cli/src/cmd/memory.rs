@@ -13,25 +13,30 @@ const USABLE: f64 = 0.9;
 
 /// The batch size, `wanted` or the largest below it, at which encoding fits into memory; equal results either way.
 ///
-/// `input` is one input's `[chans, frames, height, width]`, `kept` the number of intermediate outputs kept. Memory of other devices is not known
+/// `input` is one clip's `[chans, frames, height, width]`, `kept` the number of intermediate outputs kept, `clips` the number of clips of an input. Memory of other devices is not known
 /// here: on them `wanted` stays.
 pub(crate) fn fitting_batch<B: Backend>(
     config: &EncoderConfig,
     input: [usize; 4],
     kept: usize,
+    clips: usize,
     wanted: usize,
     shared: &Shared,
 ) -> Result<usize, CliError> {
     if !is_on_host::<B>() {
         return Ok(wanted);
     }
-    let available = (available_bytes() as f64 * USABLE) as u64;
+    let available = available_bytes();
     let [chans, frames, height, width] = input;
-    let needed = |batch: usize| config.activation_bytes([batch, chans, frames, height, width], kept);
+    let needed =
+        |batch: usize| config.activation_bytes([batch.saturating_mul(clips), chans, frames, height, width], kept);
     let fits = |batch: usize| needed(batch) <= available;
     if !fits(1) {
-        let what = format!("one input of {frames} frames at {height}×{width}");
-        return Err(CliError::TooBig { what, needed: needed(1), available });
+        let what = match clips {
+            1 => format!("one input of {frames} frames at {height}×{width}"),
+            _ => format!("one input of {clips} clips of {frames} frames at {height}×{width}"),
+        };
+        return Err(CliError::TooBig { what, needed: needed(1), available, next: "lower --frames or --size" });
     }
     let (mut batch, mut too_many) = (1, wanted.saturating_add(1));
     while too_many - batch > 1 {
@@ -44,10 +49,20 @@ pub(crate) fn fitting_batch<B: Backend>(
     Ok(batch)
 }
 
-/// Memory that this process may still take: the machine's, or its control group's where that is less.
-pub(crate) fn available_bytes() -> u64 {
+/// Refuses `what` when its activations cannot fit; `next` says what to change.
+pub(crate) fn refuse_too_big<B: Backend>(what: &str, needed: u64, next: &'static str) -> Result<(), CliError> {
+    let available = available_bytes();
+    if !is_on_host::<B>() || needed <= available {
+        return Ok(());
+    }
+    Err(CliError::TooBig { what: what.to_owned(), needed, available, next })
+}
+
+/// Memory that activations may take: most of what the machine, or the control group of this process where that is less, has left.
+fn available_bytes() -> u64 {
     let mut system = System::new();
     system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
     let machine = system.available_memory();
-    system.cgroup_limits().map_or(machine, |limits| machine.min(limits.free_memory))
+    let free = system.cgroup_limits().map_or(machine, |limits| machine.min(limits.free_memory));
+    (free as f64 * USABLE) as u64
 }

@@ -3,6 +3,7 @@ use jepa_models::plan::{Cem, Noise, Plan};
 use jepa_models::world::WorldModel;
 use serde::Serialize;
 
+use super::memory::refuse_too_big;
 use super::model::{load, model_error};
 use super::world::{World, array_error, read_finite, with_world};
 use crate::args::{PlanArgs, Shared};
@@ -46,6 +47,8 @@ impl Task for PlanTask<'_> {
         let observe = |path| Ok(world.observe(&[path], &model, &device, &progress)?.squeeze_dim::<3>(1));
         let (start, goal) = (observe(&args.observation)?, observe(&args.goal)?);
         let cem = self.planner(&world);
+        let needed = with_world!(&world, world => world.step_bytes(args.horizon));
+        refuse_too_big::<B>(&format!("one candidate of {} steps", args.horizon), needed, "lower --horizon")?;
         let plan = with_world!(&world, world => cem.plan(world, start, goal, &state, &Noise::Seeded(args.seed)))
             .map_err(|error| array_error(&args.model.model, error))?;
         report::print(&Planned::from(plan), shared)

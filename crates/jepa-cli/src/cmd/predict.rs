@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use burn::prelude::*;
 use jepa_models::{ModelError, Predictor, TokenIds, Trace};
 
+use super::memory::refuse_too_big;
 use super::model::{load, model_error};
 use super::stream::{Through, no_numbers};
 use crate::args::{Ids, PredictArgs, Shared};
@@ -41,6 +42,10 @@ impl Task for Predict<'_> {
         };
         let through = Through::new(&model, &args.input, 1, 1, &device, shared).map_err(refuse)?;
         let (name, pixels) = through.only()?;
+        let (seen, predicted) = (context.kept(), targets.kept());
+        let needed = predictor.config().activation_bytes(pixels.dims()[0], seen, predicted);
+        let what = format!("a prediction of {predicted} tokens from {seen}");
+        refuse_too_big::<B>(&what, needed, "give fewer --targets")?;
 
         let predicted = model
             .predict_masked(&predictor, pixels, &context, &targets, args.mask_index, &mut Trace::none())

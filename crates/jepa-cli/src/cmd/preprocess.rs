@@ -6,7 +6,7 @@ use super::model::{model_error, open_bundle};
 use super::stream::{self, Ready, Sink};
 use crate::args::{PreprocessArgs, Shared};
 use crate::exit::{CliError, say_on_stderr};
-use crate::inputs;
+use crate::inputs::{self, Cuts};
 use crate::output::{Element, Format, RowWriter, refuse_overwriting};
 use crate::progress::Progress;
 use crate::report;
@@ -31,7 +31,8 @@ pub(crate) fn run(args: &PreprocessArgs, shared: &Shared) -> Result<(), CliError
         preprocess: preprocess.clone(),
         u8: args.u8,
     };
-    let tally = stream::run(&inputs, &preprocess, args.frames.map(usize::from), BATCH, &progress, &mut sink)?;
+    let tally =
+        stream::run(&inputs, &preprocess, args.frames.map(usize::from), Cuts::WHOLE, BATCH, &progress, &mut sink)?;
     let (shape, output) = (sink.writer.shape(), args.output.display().to_string());
     sink.writer.finish()?;
     let rows = tally.total - tally.failed;

@@ -5,12 +5,12 @@ use burn::prelude::*;
 use jepa_models::Pixels;
 use jepa_models::world::{Rollout, WorldModel, candidates_at_once};
 
-use super::memory::available_bytes;
+use super::memory::refuse_too_big;
 use super::model::{load, model_error};
 use super::stream::{no_numbers, read_pixels};
 use super::world::{World, array_error, read_finite, with_world};
 use crate::args::{RolloutArgs, Shared};
-use crate::backend::{Task, is_on_host, run_on};
+use crate::backend::{Task, run_on};
 use crate::exit::{CliError, say_on_stderr};
 use crate::output::{Element, Format, RowWriter, refuse_overwriting, write_safetensors};
 use crate::progress::Progress;
@@ -120,10 +120,7 @@ fn roll_out<B: Backend, W: WorldModel<B>>(
         return Err(CliError::usage(format!("{}: {what}", path.display())));
     }
     let per_candidate = world.step_bytes(seeds + steps - past);
-    if is_on_host::<B>() && per_candidate > available_bytes() {
-        let what = format!("one candidate of {} steps", steps - past);
-        return Err(CliError::TooBig { what, needed: per_candidate, available: available_bytes() });
-    }
+    refuse_too_big::<B>(&format!("one candidate of {} steps", steps - past), per_candidate, "give fewer actions")?;
     let at_once = candidates_at_once(world, seeds + steps - past);
 
     let fail = |error| array_error(path, error);

@@ -6,11 +6,11 @@ use burn::prelude::*;
 use jepa_models::{EncoderConfig, Jepa, ModelError, Pixels, Preprocess};
 use rayon::prelude::*;
 
-use super::memory::fitting_batch;
+use super::memory::{fitting_batch, refuse_too_big};
 use crate::args::{InputArgs, Shared};
 use crate::arrays::Array;
 use crate::exit::{CliError, one_line};
-use crate::inputs::{self, Input, Prepared};
+use crate::inputs::{self, Cuts, Input, Prepared};
 use crate::progress::Progress;
 
 /// An input that is ready for the network.
@@ -50,13 +50,14 @@ pub(crate) fn run(
     inputs: &[Input],
     preprocess: &Preprocess,
     most_frames: Option<usize>,
+    cuts: Cuts,
     batch: usize,
     progress: &Progress,
     sink: &mut impl Sink,
 ) -> Result<Tally, CliError> {
     let mut tally = Tally { total: inputs.len(), failed: 0 };
     for chunk in inputs.chunks(batch) {
-        let prepared: Vec<_> = chunk.par_iter().map(|input| input.prepare(preprocess, most_frames)).collect();
+        let prepared: Vec<_> = chunk.par_iter().map(|input| input.prepare(preprocess, most_frames, cuts)).collect();
         let mut ready = Vec::new();
         for (input, prepared) in chunk.iter().zip(prepared) {
             match prepared {
@@ -90,7 +91,7 @@ fn report_failure(name: &str, error: &str, progress: &Progress, sink: &mut impl 
 
 /// What happens to normalised pixels on a backend.
 pub(crate) trait Consumer<B: Backend> {
-    /// Takes a batch `[inputs, chans, frames, height, width]`. Gives back the inputs that could not be used, with the reason.
+    /// Takes a batch `[inputs · clips, chans, frames, height, width]`, one clip an input unless it is cut. Gives back the inputs that could not be used, with the reason.
     fn push(&mut self, names: &[String], pixels: Pixels<B>) -> Result<Vec<(String, String)>, CliError>;
 
     /// An input failed.
@@ -104,6 +105,7 @@ pub(crate) struct Through<'a, B: Backend> {
     encoder: EncoderConfig,
     kept: usize,
     batch: usize,
+    cuts: Cuts,
     device: &'a B::Device,
     shared: &'a Shared,
 }
@@ -124,7 +126,21 @@ impl<'a, B: Backend> Through<'a, B> {
             None => model.preprocess().clone(),
         };
         let encoder = model.encoder().config().clone();
-        Ok(Self { input, preprocess, encoder, kept, batch, device, shared })
+        Ok(Self { input, preprocess, encoder, kept, batch, cuts: Cuts::WHOLE, device, shared })
+    }
+
+    /// Cuts every input into clips.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] for cuts that no input of this model can have.
+    pub(crate) fn cut(self, cuts: Cuts) -> Result<Self, CliError> {
+        if cuts.segments > 1 && !self.preprocess.takes_clips() {
+            return Err(CliError::usage("--segments: this model takes pictures, which have no time to cut"));
+        }
+        // A picture of one pixel has every view that the pipeline allows at all.
+        let views = self.preprocess.pipeline().view_plans(1, 1, cuts.views);
+        views.map_err(|error| CliError::usage(format!("--views: {error}")))?;
+        Ok(Self { cuts, ..self })
     }
 
     /// Brings every input of the command line to `consumer`, normalised and in batches.
@@ -139,8 +155,8 @@ impl<'a, B: Backend> Through<'a, B> {
         let longest = inputs.iter().map(|input| input.frames_at_most(preprocess, frames)).max().unwrap_or(1);
         let batch = self.fitting([3, longest, height, width], inputs.len())?;
         let progress = Progress::new(inputs.len(), shared);
-        let mut sink = PixelSink { preprocess, device: self.device, consumer };
-        run(&inputs, preprocess, frames, batch, &progress, &mut sink)
+        let mut sink = PixelSink { preprocess, clips: self.cuts.clips(), device: self.device, consumer };
+        run(&inputs, preprocess, frames, self.cuts, batch, &progress, &mut sink)
     }
 
     /// Rows of an array that has been normalised already.
@@ -169,7 +185,10 @@ impl<'a, B: Backend> Through<'a, B> {
     pub(crate) fn only(&self) -> Result<(String, Pixels<B>), CliError> {
         if let Some(path) = &self.input.input_tensor {
             let (values, shape) = read_pixels(path)?;
-            self.fitting([shape[1], shape[2], shape[3], shape[4]], 1)?;
+            let [n, input @ ..] = shape;
+            let needed = self.encoder.activation_bytes(shape, self.kept);
+            let what = format!("{n} inputs of {} frames at {}×{}", input[1], input[2], input[3]);
+            refuse_too_big::<B>(&what, needed, "give fewer at a time")?;
             let pixels = Tensor::from_data(TensorData::new(values, shape), self.device);
             return Ok((path.display().to_string(), Pixels::from_normalised_clips(pixels)));
         }
@@ -179,26 +198,28 @@ impl<'a, B: Backend> Through<'a, B> {
         };
         let fail = |error: String| CliError::input(input.name.clone(), error);
         let prepared = input
-            .prepare(&self.preprocess, self.input.frames.map(usize::from))
+            .prepare(&self.preprocess, self.input.frames.map(usize::from), Cuts::WHOLE)
             .map_err(|error| fail(error.to_string()))?;
         let progress = Progress::new(1, self.shared);
         prepared.notes.iter().for_each(|note| progress.remark(&input.name, note));
         let (height, width) = self.preprocess.output_size();
         self.fitting([3, prepared.frames.len(), height, width], 1)?;
         let ready = [Ready { name: input.name.clone(), prepared }];
-        let pixels = pixels(&ready, &self.preprocess, self.device).map_err(|error| fail(error.to_string()))?;
+        let pixels = pixels(&ready, 1, &self.preprocess, self.device).map_err(|error| fail(error.to_string()))?;
         Ok((input.name.clone(), pixels))
     }
 
     /// The batch size for `n` inputs.
     fn fitting(&self, input: [usize; 4], n: usize) -> Result<usize, CliError> {
-        fitting_batch::<B>(&self.encoder, input, self.kept, self.batch.min(n.max(1)), self.shared)
+        fitting_batch::<B>(&self.encoder, input, self.kept, self.cuts.clips(), self.batch.min(n.max(1)), self.shared)
     }
 }
 
 /// Turns prepared inputs into pixels for a consumer.
 struct PixelSink<'a, B: Backend, C> {
     preprocess: &'a Preprocess,
+    /// Clips of one input.
+    clips: usize,
     device: &'a B::Device,
     consumer: &'a mut C,
 }
@@ -206,7 +227,7 @@ struct PixelSink<'a, B: Backend, C> {
 impl<B: Backend, C: Consumer<B>> Sink for PixelSink<'_, B, C> {
     fn take(&mut self, batch: &[Ready]) -> Result<Vec<(String, String)>, CliError> {
         let names: Vec<_> = batch.iter().map(|input| input.name.clone()).collect();
-        match pixels(batch, self.preprocess, self.device) {
+        match pixels(batch, self.clips, self.preprocess, self.device) {
             Ok(pixels) => self.consumer.push(&names, pixels),
             Err(error) => Ok(names.into_iter().map(|name| (name, error.to_string())).collect()),
         }
@@ -223,15 +244,20 @@ pub(crate) fn no_numbers(values: &[f32]) -> Option<&'static str> {
     bad.then_some("the model gave values that are no numbers: its weights or its preprocessing are damaged")
 }
 
-/// The normalised pixels of inputs with equally many frames, `[inputs, 3, frames, height, width]`.
-fn pixels<B: Backend>(batch: &[Ready], preprocess: &Preprocess, device: &B::Device) -> Result<Pixels<B>, ModelError> {
+/// The normalised pixels of inputs with equally many frames, cut into `clips` each: `[inputs · clips, 3, frames, height, width]`.
+fn pixels<B: Backend>(
+    batch: &[Ready],
+    clips: usize,
+    preprocess: &Preprocess,
+    device: &B::Device,
+) -> Result<Pixels<B>, ModelError> {
     let (height, width) = preprocess.output_size();
-    let frames = batch[0].prepared.frames.len();
-    let mut values = Vec::with_capacity(batch.len() * 3 * frames * height * width);
-    for input in batch {
-        values.extend(preprocess.normalise(&input.prepared.frames)?);
+    let frames = batch[0].prepared.frames.len() / clips;
+    let mut values = Vec::with_capacity(batch.len() * clips * 3 * frames * height * width);
+    for clip in batch.iter().flat_map(|input| input.prepared.frames.chunks(frames)) {
+        values.extend(preprocess.normalise(clip)?);
     }
-    let data = TensorData::new(values, [batch.len(), 3, frames, height, width]);
+    let data = TensorData::new(values, [batch.len() * clips, 3, frames, height, width]);
     Ok(Pixels::from_normalised_clips(Tensor::from_data(data, device)))
 }
 

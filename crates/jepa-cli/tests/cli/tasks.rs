@@ -33,6 +33,59 @@ fn classify_of_a_tensor_equals_classify_of_its_picture() {
     assert_eq!(s.npy("a.npy"), s.npy("b.npy"));
 }
 
+/// One crop in one piece is the ordinary clip; several give one score per view, and their probabilities sum to 1.
+#[test]
+fn classify_averages_over_views_and_joins_segments() {
+    let s = Session::new();
+    let m = model("vjepa2_cls");
+    s.good(&["classify", "-m", &m, &clip(), "--logits", "plain.npy"]);
+    s.good(&["classify", "-m", &m, &clip(), "--segments", "1", "--views", "1", "--logits", "one.npy"]);
+    assert_eq!(s.npy("plain.npy"), s.npy("one.npy"));
+    let ran = s.good(&[
+        "classify",
+        "-m",
+        &m,
+        &clip(),
+        "--segments",
+        "2",
+        "--views",
+        "3",
+        "--top-k",
+        "99",
+        "--json",
+        "--logits",
+        "many.npy",
+    ]);
+    let (shape, logits) = s.npy("many.npy");
+    let n = shape[2] as usize;
+    assert_eq!(shape[..2], [1, 3]);
+    assert_ne!(logits[..n], logits[n..2 * n]);
+    let top = json(&ran.stdout)["inputs"][0]["top"].as_array().unwrap().clone();
+    assert!(top.windows(2).all(|pair| pair[0]["probability"].as_f64() >= pair[1]["probability"].as_f64()));
+    let sum: f64 = top.iter().map(|class| class["probability"].as_f64().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-5, "{sum}");
+    assert!(top[0].get("logit").is_none());
+}
+
+#[test]
+fn clips_that_cannot_be_cut_are_refused() {
+    let s = Session::new();
+    let line = |args: &[&str], code: i32| {
+        let ran = s.run(args);
+        assert_eq!(ran.code, code, "{ran:?}");
+        ran.stderr.lines().find(|line| line.starts_with("error:")).expect("an error line").to_owned()
+    };
+    let (video, picture_model) = (model("vjepa2_cls"), model("ijepa_split"));
+    let time = line(&["classify", "-m", &picture_model, &picture(), "--segments", "2"], 2);
+    assert!(time.contains("--segments") && time.contains("pictures"), "{time}");
+    let squash = line(&["classify", "-m", &picture_model, &picture(), "--views", "3"], 2);
+    assert!(squash.contains("--views") && squash.contains("squash"), "{squash}");
+    let still = line(&["classify", "-m", &video, &picture(), "--segments", "2"], 1);
+    assert!(still.contains("still picture"), "{still}");
+    let short = line(&["classify", "-m", &video, &clip(), "--segments", "99"], 1);
+    assert!(short.contains("99 segments"), "{short}");
+}
+
 #[test]
 fn predict_gives_the_targets_in_their_order() {
     let s = Session::new();

@@ -214,3 +214,71 @@ impl<B: Backend> MaskedPredictor<B> {
         Rope::of_ids(angles, &input.context.followed_by(input.targets), grid, 0, &self.mask_tokens.device())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use burn::tensor::Distribution;
+    use burn_flex::Flex;
+    use jepa_gguf::schema::{Activation, PredictorKind, RopeHparams, RopeLayout};
+
+    fn rotary(interpolate: bool, ref_grid: usize, grid_size: usize) -> MaskedPredictorConfig {
+        let masked = MaskedHparams {
+            n_mask_tokens: 1,
+            rope: Some(RopeHparams { theta: 1e4, layout: RopeLayout::Interleaved, interpolate, ref_grid }),
+            grid_size,
+            n_hier_in: 1,
+            embed_hidden: None,
+            modality_embed: false,
+            context_proj: false,
+        };
+        let hparams = PredictorHparams {
+            embed_dim: 48,
+            n_layer: 2,
+            n_head: 2,
+            head_dim: 24,
+            ffn_dim: 96,
+            out_dim: 32,
+            ln_eps: 1e-6,
+            act: Activation::GeluErf,
+            qkv_bias: true,
+            kind: PredictorKind::Masked(masked.clone()),
+        };
+        MaskedPredictorConfig { hparams, masked, enc_dim: 32, table_rows: 0, qkv_fused: true }
+    }
+
+    /// Rows and columns of a 4 × 4 grid stretched to 7 are every second row and column of a larger grid; time is not stretched.
+    #[test]
+    fn interpolated_positions_lie_on_the_reference_grid() {
+        let device = Default::default();
+        let mut predictor = rotary(true, 7, 4).init::<Flex>(&device);
+        let context = Tensor::random([1, 3, 32], Distribution::Normal(0.0, 1.0), &device);
+        let places = [(0, 0, 1), (1, 2, 3), (0, 3, 3), (1, 1, 0), (0, 2, 1)];
+        let ids = |stretch: usize, side: usize, places: &[(usize, usize, usize)]| {
+            let id = |&(t, h, w): &(usize, usize, usize)| (t * side + h * stretch) * side + w * stretch;
+            TokenIds::shared(places.iter().map(id).collect()).expect("distinct ids")
+        };
+        let predict = |predictor: &MaskedPredictor<Flex>, stretch, side| {
+            let (seen, hidden) = places.split_at(3);
+            let input = PredictInput {
+                context: &ids(stretch, side, seen),
+                targets: &ids(stretch, side, hidden),
+                mask_index: 0,
+                modality: TrainedOn::Clip,
+            };
+            let predicted = predictor.forward(context.clone(), input, &mut Trace::none()).expect("the shapes fit");
+            predicted.targets.into_data().iter::<f32>().collect::<Vec<_>>()
+        };
+        let worst = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+
+        let stretched = predict(&predictor, 1, 4);
+        predictor.config = rotary(false, 7, 8);
+        assert!(worst(&stretched, &predict(&predictor, 2, 8)) < 1e-6);
+        predictor.config = rotary(false, 7, 4);
+        assert!(worst(&stretched, &predict(&predictor, 1, 4)) > 1e-4);
+        predictor.config = rotary(true, 4, 4);
+        let unscaled = predict(&predictor, 1, 4);
+        predictor.config = rotary(false, 4, 4);
+        assert_eq!(unscaled, predict(&predictor, 1, 4));
+    }
+}
