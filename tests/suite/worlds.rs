@@ -131,7 +131,8 @@ pub fn a_pursuit_replans_from_what_is_seen<B: Backend>() {
         cem.pursue(&world, Observation { frame: start.clone(), state: Vec::new() }, goal.clone(), 3, 7, |_| {
             Err::<Observation<B>, _>(ModelError::Planner { what: "the robot fell over".into() })
         });
-    assert!(failed.unwrap_err().to_string().contains("fell over"));
+    let error = failed.err().expect("the error of an action ends the pursuit");
+    assert!(error.to_string().contains("fell over"));
 }
 
 /// An attentive head sees the segments of a view as one long clip; views are averaged as probabilities.

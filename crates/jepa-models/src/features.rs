@@ -85,7 +85,9 @@ impl<B: Backend> Encoded<B> {
         if let Some((up, act, down)) = self.proj.as_ref().filter(|_| trace.is_watched()) {
             let hidden = up.forward(self.tokens.clone().narrow(1, 0, 1));
             trace.see(&hidden, || "enc.proj.0".into());
-            trace.see(&down.forward(act.forward(hidden)), || "enc.proj.2".into());
+            let hidden = act.forward(hidden);
+            trace.see(&hidden, || "enc.proj.act".into());
+            trace.see(&down.forward(hidden), || "enc.proj.2".into());
         }
     }
 }

@@ -19,6 +19,7 @@
 //! Modules are ordinary Burn modules with configs and `init`, usable without any file ([`EncoderConfig`]). Their fields are named after the
 //! GGUF schema, so a parameter's path is its tensor's name.
 
+mod activations;
 mod agreement;
 mod bundle;
 mod encoder;
@@ -35,6 +36,7 @@ mod trace;
 mod walk;
 pub mod world;
 
+pub use activations::{ActivationStatistics, ColumnEnergy};
 pub use agreement::{Agreement, Bar};
 pub use bundle::{Head, Jepa, Predictor, mean_probabilities};
 pub use encoder::{EncodeOptions, Encoder, EncoderConfig, Projector};

@@ -8,7 +8,7 @@ type Sink<'a, B> = &'a mut dyn FnMut(&str, &Tensor<B, 3>);
 /// Receives the intermediate tensors of a forward pass.
 ///
 /// A name is the place in the schema whose output the tensor is: `enc.blk.3.attn_out` is what that projection gives, `enc.blk.3` what the
-/// block gives. Shapes are `[batch, tokens, dim]`.
+/// block gives. Between them, `attn` is the joined heads, and `ffn_act` and `proj.act` the hidden layer behind its activation. Shapes are `[batch, tokens, dim]`.
 pub struct Trace<'a, B: Backend> {
     sink: Option<Sink<'a, B>>,
 }

@@ -124,7 +124,9 @@ impl<B: Backend> Block<B> {
         trace.see(&h, || format!("{at}.ln2"));
         let h = self.ffn_up.forward(h); //                                      [b, n, ffn_dim]
         trace.see(&h, || format!("{at}.ffn_up"));
-        let h = self.ffn_down.forward(self.act.forward(h)); //                  [b, n, dim]
+        let h = self.act.forward(h);
+        trace.see(&h, || format!("{at}.ffn_act"));
+        let h = self.ffn_down.forward(h); //                                    [b, n, dim]
         trace.see(&h, || format!("{at}.ffn_down"));
         let x = x + scaled(h, &self.ls2);
         trace.see(&x, || at.to_owned());

@@ -1,0 +1,22 @@
+//! CPU kernels for vision transformers, on plain slices.
+//!
+//! No tensor library: a kernel takes `&[f32]` and sizes, and knows nothing of models or files. Each is tested against a plain version of itself in
+//! f64. Instruction sets are chosen at run time ([`Isa`]); results are the same for any number of threads.
+
+#![allow(unsafe_code, reason = "the crate that exists for it; every block says why it is sound")]
+
+mod activation;
+mod attention;
+mod gemm;
+mod isa;
+mod layer_norm;
+mod vector;
+mod weights;
+
+pub use activation::Act;
+pub use attention::{Heads, Mask, Tokens, Turns, attention};
+
+pub use gemm::{Epilogue, linear};
+pub use isa::{Isa, IsaError};
+pub use layer_norm::layer_norm;
+pub use weights::{F16Rows, F32Columns, F32Rows, WeightRows};
