@@ -310,6 +310,14 @@ pub enum GgufError {
         /// Length of the buffer.
         found: usize,
     },
+    /// Weights of columns for rows of another length.
+    #[error("{found} column weights for rows of {wanted} values")]
+    Importance {
+        /// Weights given.
+        found: usize,
+        /// Values of a row.
+        wanted: usize,
+    },
     /// Tensor data written out of order.
     #[error("tensor {found}: its data was written where {wanted} was declared")]
     WriteOrder {

@@ -34,3 +34,32 @@ pub(super) fn bf16s(bytes: &[u8], out: &mut [f32]) {
         *out = bf16::from_le_bytes(v).to_f32();
     }
 }
+
+/// Copies f32 values, little endian.
+pub(super) fn put_f32s(values: &[f32], out: &mut [u8]) {
+    let (bytes, _) = out.as_chunks_mut::<4>();
+    for (bytes, v) in bytes.iter_mut().zip(values) {
+        *bytes = v.to_le_bytes();
+    }
+}
+
+/// Rounds to f16, ties to even; what is too large becomes infinite.
+pub(super) fn put_f16s(values: &[f32], out: &mut [u8]) {
+    let mut round = [f16::ZERO; ROUND];
+    for (values, out) in values.chunks(ROUND).zip(out.chunks_mut(2 * ROUND)) {
+        let round = &mut round[..values.len()];
+        round.convert_from_f32_slice(values);
+        let (bytes, _) = out.as_chunks_mut::<2>();
+        for (bytes, v) in bytes.iter_mut().zip(round) {
+            *bytes = v.to_le_bytes();
+        }
+    }
+}
+
+/// Rounds to bf16, ties to even.
+pub(super) fn put_bf16s(values: &[f32], out: &mut [u8]) {
+    let (bytes, _) = out.as_chunks_mut::<2>();
+    for (bytes, &v) in bytes.iter_mut().zip(values) {
+        *bytes = bf16::from_f32(v).to_le_bytes();
+    }
+}

@@ -14,3 +14,14 @@ pub(super) fn scale_and_min(packed: &[u8], group: usize) -> (f32, f32) {
     };
     (f32::from(scale), f32::from(min))
 }
+
+/// Packs eight scales and eight minima of six bits.
+pub(super) fn pack(scales: &[u8; 8], mins: &[u8; 8]) -> [u8; 12] {
+    let mut packed = [0; 12];
+    for j in 0..4 {
+        packed[j] = (scales[j] & 63) | (scales[j + 4] >> 4 << 6);
+        packed[j + 4] = (mins[j] & 63) | (mins[j + 4] >> 4 << 6);
+        packed[j + 8] = (scales[j + 4] & 15) | ((mins[j + 4] & 15) << 4);
+    }
+    packed
+}

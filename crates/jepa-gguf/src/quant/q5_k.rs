@@ -2,8 +2,11 @@
 //!
 //! Bit `k` of the fifth-bit byte `j` belongs to value `j` of group `k`.
 
+use super::fit_scale_min::Search;
+use super::groups_of_32::groups;
 use super::k_scales::scale_and_min;
-use super::scale;
+use super::q4_k::four_bits;
+use super::{Weighted, scale};
 
 /// Unpacks one block.
 pub(super) fn unpack(block: &[u8; 176], out: &mut [f32; 256]) {
@@ -17,4 +20,17 @@ pub(super) fn unpack(block: &[u8; 176], out: &mut [f32; 256]) {
             *out = dl * f32::from(((q >> shift) & 15) | (((h >> group) & 1) << 4)) - ml;
         }
     }
+}
+
+/// Packs one block.
+pub(super) fn pack(x: &[f32; 256], weighted: Option<Weighted<'_, 256>>, block: &mut [u8; 176]) {
+    let plain = Search { first: -0.5, step: 0.1, steps: 15, absolute: false };
+    let fitted = groups(x, weighted, 31, plain);
+    block[0..2].copy_from_slice(&fitted.scales[0].to_le_bytes());
+    block[2..4].copy_from_slice(&fitted.scales[1].to_le_bytes());
+    block[4..16].copy_from_slice(&fitted.packed);
+    for (j, byte) in block[16..48].iter_mut().enumerate() {
+        *byte = (0..8).fold(0, |bits, group| bits | (fitted.levels[32 * group + j] >> 4 << group));
+    }
+    block[48..].copy_from_slice(&four_bits(&fitted.levels));
 }
