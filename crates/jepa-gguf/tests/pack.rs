@@ -54,7 +54,8 @@ fn floats_round_to_the_nearest() {
 
 #[test]
 fn important_columns_lose_less() {
-    let values: Vec<f32> = (0..ROW as u32).map(|i| ((i.wrapping_mul(2_654_435_761) >> 8) as f32 / 8_388_608.0 - 1.0) * 0.1).collect();
+    let values: Vec<f32> =
+        (0..ROW as u32).map(|i| ((i.wrapping_mul(2_654_435_761) >> 8) as f32 / 8_388_608.0 - 1.0) * 0.1).collect();
     let importance: Vec<f32> = (0..ROW).map(|i| if i % 8 == 0 { 100.0 } else { 0.01 }).collect();
     for &dtype in GgmlType::ALL.iter().filter(|t| !t.is_float() && **t != GgmlType::Q8_0) {
         let error = |importance: Option<&[f32]>| {
