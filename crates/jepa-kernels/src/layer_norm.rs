@@ -29,7 +29,7 @@ pub fn layer_norm(isa: Isa, x: &[f32], gamma: &[f32], beta: &[f32], eps: f32, ou
 compiled_for_each_isa!(fn rows(x: &[f32], gamma: &[f32], beta: &[f32], eps: f32, out: &mut [f32]) = rows_body);
 
 #[inline(always)]
-fn rows_body<const FMA: bool>(x: &[f32], gamma: &[f32], beta: &[f32], eps: f32, out: &mut [f32]) {
+fn rows_body<const SET: u8>(x: &[f32], gamma: &[f32], beta: &[f32], eps: f32, out: &mut [f32]) {
     let dim = gamma.len();
     for (x, out) in x.chunks_exact(dim).zip(out.chunks_exact_mut(dim)) {
         let rough = sum(x, |v| v) / dim as f32;
@@ -38,7 +38,7 @@ fn rows_body<const FMA: bool>(x: &[f32], gamma: &[f32], beta: &[f32], eps: f32, 
         let variance = sum(x, |v| (v - rough - rest) * (v - rough - rest)) / dim as f32;
         let scale = 1.0 / (variance + eps).sqrt();
         for (((out, &v), &g), &b) in out.iter_mut().zip(x).zip(gamma).zip(beta) {
-            *out = mul_add::<FMA>((v - rough - rest) * scale, g, b);
+            *out = mul_add::<SET>((v - rough - rest) * scale, g, b);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Attention against a softmax in f64.
 
-use jepa_kernels::{Heads, Isa, Mask, Tokens, Turns, attention};
+use jepa_kernels::{Heads, Isa, Mask, Precision, Tokens, Turns, attention};
 use proptest::prelude::*;
 
 #[allow(dead_code, reason = "shared by several tests")]
@@ -69,7 +69,7 @@ fn check(size: Heads, spread: f32, seed: u64, with_turns: usize, mask: Mask<'_>)
     let part = |i: usize| Tokens { values: &qkv, stride: 3 * width, first: i * width };
     for isa in Isa::all() {
         let mut out = vec![f32::NAN; batch * tokens * width];
-        attention(isa, size, [part(0), part(1), part(2)], turns, mask, &mut out);
+        attention(isa, Precision::Highest, size, [part(0), part(1), part(2)], turns, mask, &mut out);
         rows_close(&out, &wanted, width, 3e-6 * f64::from(spread.max(1.0)).powi(2));
     }
 }
@@ -119,7 +119,15 @@ fn a_later_frame_changes_no_earlier_one() {
     let run = |qkv: &[f32], isa| {
         let part = |i: usize| Tokens { values: qkv, stride: 144, first: i * 48 };
         let mut out = vec![0.0; 300 * 48];
-        attention(isa, size, [part(0), part(1), part(2)], None, Mask::Leading { prefix: 0, seen: &seen }, &mut out);
+        attention(
+            isa,
+            Precision::Highest,
+            size,
+            [part(0), part(1), part(2)],
+            None,
+            Mask::Leading { prefix: 0, seen: &seen },
+            &mut out,
+        );
         out
     };
     for isa in Isa::all() {

@@ -1,7 +1,7 @@
 //! Linear layers against sums in f64.
 
 use half::f16;
-use jepa_kernels::{Act, Epilogue, F16Rows, F32Columns, F32Rows, Isa, WeightRows, linear};
+use jepa_kernels::{Act, Epilogue, F16Rows, F32Columns, F32Rows, Isa, Precision, WeightRows, linear};
 use proptest::prelude::*;
 
 mod plain;
@@ -49,7 +49,7 @@ fn check(rows: usize, inputs: usize, outputs: usize, seed: u64, choice: usize) {
         let mut results = Vec::new();
         for form in forms {
             let mut out = start.clone();
-            linear(isa, &x, form, epilogue, &mut out);
+            linear(isa, Precision::Highest, &x, form, epilogue, &mut out);
             rows_close(&out, &wanted, outputs, 2e-6 * (inputs as f64).sqrt());
             results.push(out);
         }
@@ -89,7 +89,7 @@ fn the_number_of_threads_changes_no_bit() {
         let mut out = vec![0.0; rows * outputs];
         pool.install(|| {
             let isa = *Isa::all().last().unwrap();
-            linear(isa, &x, &F32Rows { values: &w, inputs }, Epilogue::default(), &mut out);
+            linear(isa, Precision::Highest, &x, &F32Rows { values: &w, inputs }, Epilogue::default(), &mut out);
         });
         out
     };
