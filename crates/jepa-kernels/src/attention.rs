@@ -3,11 +3,10 @@
 //! A task is one head of one element and a block of queries. Keys come in blocks too: the scores of a block pair stay in the cache, and running
 //! maxima and sums join the blocks (online softmax). What a query may not see is skipped by blocks of keys, and no mask is ever an array.
 
-use rayon::prelude::*;
-
 use crate::flash::{self, QUERIES};
 use crate::isa::Isa;
 use crate::precision::Precision;
+use crate::threads::each;
 use crate::tile::Words;
 
 /// Which keys a query sees.
@@ -98,7 +97,7 @@ pub fn attention(
     let threads = rayon::current_num_threads();
     let blocks = tokens.div_ceil(QUERIES);
     let parts = if units >= 2 * threads { 1 } else { blocks.min(threads) };
-    (0..units * parts).into_par_iter().for_each(|task| {
+    each(units * parts, |task| {
         let (unit, part) = (task / parts, task % parts);
         let queries = blocks * part / parts * QUERIES..(blocks * (part + 1) / parts * QUERIES).min(tokens);
         flash::head(isa, &work, &Task { element: unit / heads, head: unit % heads, queries });

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use crate::attention::{Task, Turns, Work};
 use crate::isa::{Isa, compiled_for_each_isa};
-use crate::pack::{columns_panel, panel_words, row_words, rows_panel};
+use crate::pack::{columns_panels, panel_words, row_words, rows_panel};
 use crate::tile::{DEPTH, PANEL, Panels, Rows, STRIDE, Words, each_tile, shape, tile};
 use crate::vector::{exp, mul_add};
 
@@ -93,7 +93,7 @@ compiled_for_each_isa!(
 #[inline(always)]
 fn head_body<const SET: u8>(work: &Work<'_>, task: &Task, sizes: &Sizes, scratch: &mut Scratch) {
     lay_out_keys::<SET>(work, task, sizes, scratch);
-    lay_out_values::<SET>(work, task, sizes, scratch);
+    lay_out_values(work, task, sizes, scratch);
     let mut start = task.queries.start;
     while start < task.queries.end {
         let end = work.block_end(start, task.queries.end);
@@ -149,12 +149,10 @@ fn lay_out_keys<const SET: u8>(work: &Work<'_>, task: &Task, sizes: &Sizes, scra
 }
 
 #[inline(always)]
-fn lay_out_values<const SET: u8>(work: &Work<'_>, task: &Task, sizes: &Sizes, scratch: &mut Scratch) {
+fn lay_out_values(work: &Work<'_>, task: &Task, sizes: &Sizes, scratch: &mut Scratch) {
     let (tokens, width) = (work.size.tokens, work.size.head_dim);
     let values = &work.v.values[work.place(&work.v, task, 0)..];
-    for (first, panel) in (0..width).step_by(PANEL).zip(scratch.values.chunks_exact_mut(sizes.value_panel)) {
-        columns_panel::<SET>(work.words, values, work.v.stride, tokens, first, PANEL.min(width - first), panel);
-    }
+    columns_panels(work.words, values, work.v.stride, tokens, 0..width, &mut scratch.values, sizes.value_panel);
 }
 
 #[inline(always)]

@@ -8,17 +8,16 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use rayon::prelude::*;
-
 use crate::activation::{Act, act_slice_body};
 use crate::isa::{Isa, compiled_for_each_isa};
-use crate::pack::{PIECE, panel_words, rows_words, weights_panel};
+use crate::pack::{PIECE, panel_words, rows_words, weights_panels};
 use crate::precision::Precision;
+use crate::threads::each;
 use crate::tile::{DEPTH, MOST_ROWS, PANEL, Panels, Rows, STRIDE, Words, each_tile, shape, tile};
 use crate::weights::WeightRows;
 
 /// Most outputs of a task: their panels take half of a second-level cache of 1 MiB.
-const BLOCK: usize = 512;
+const BLOCK: usize = 256;
 
 /// Fewest outputs of a task, where there are more: copying the rows should not show.
 const NARROW: usize = 64;
@@ -68,7 +67,7 @@ pub fn linear(
     let job = Job { words, x, inputs, weights, epilogue, result };
     let (width, height) = cut(rows, outputs, rayon::current_num_threads());
     let (across, down) = (outputs.div_ceil(width), rows.div_ceil(height));
-    (0..across * down).into_par_iter().for_each(|i| {
+    each(across * down, |i| {
         let (column, row) = (i / down * width, i % down * height);
         let part = Part { rows: row..(row + height).min(rows), columns: column..(column + width).min(outputs) };
         BUFFER.with_borrow_mut(|buffer| part_of(isa, &job, &part, buffer));
@@ -158,9 +157,8 @@ fn part_body<const SET: u8>(job: &Job<'_>, part: &Part, buffer: &mut Buffer) {
     for start in (0..inputs).step_by(deep) {
         let depth = start..(start + deep).min(inputs);
         let stride = panel_words(words, depth.len());
-        for (panel, first) in buffer.panels.chunks_exact_mut(stride).zip(columns.clone().step_by(PANEL)) {
-            weights_panel::<SET>(words, job.weights, first, depth.clone(), panel, &mut buffer.piece);
-        }
+        let Buffer { panels, piece, .. } = buffer;
+        weights_panels::<SET>(words, job.weights, columns.clone(), depth.clone(), panels, stride, piece);
         let panels = Panels { words: &buffer.panels, stride };
         let step = Step { first: start == 0, last: depth.end == inputs, depth };
         each_tile::<SET>(part.rows.len(), |first, n| {
@@ -195,17 +193,14 @@ fn row_of_tiles<const SET: u8>(
     for panel in (0..count).step_by(most) {
         let n = most.min(count - panel);
         tile::<SET>(job.words, rows, panels.from(panel, 0), n, &mut sums, TILE_WIDTH, false);
-        for (r, sums) in sums.as_chunks::<TILE_WIDTH>().0.iter().enumerate().take(rows.count) {
-            for (i, values) in sums.as_chunks::<PANEL>().0.iter().enumerate().take(n) {
-                let first = columns.start + (panel + i) * PANEL;
-                let part = first..(first + PANEL).min(columns.end);
+        for i in 0..n {
+            let first = columns.start + (panel + i) * PANEL;
+            let part = first..(first + PANEL).min(columns.end);
+            let finish = Finish::of(&job.epilogue, step, part.clone());
+            for (r, sums) in sums.as_chunks::<TILE_WIDTH>().0.iter().enumerate().take(rows.count) {
                 // SAFETY: `linear` checked that `out` holds this row; row and columns are this task's, and the borrow ends with this iteration.
                 let out = unsafe { job.result.row(row + r, part.clone()) };
-                // A whole panel is a vector, and its length is known where it is brought in.
-                match out.len() {
-                    PANEL => finish(values, &mut out[..PANEL], part, step, &job.epilogue),
-                    _ => finish(values, out, part, step, &job.epilogue),
-                }
+                finish.bring(&sums.as_chunks::<PANEL>().0[i], out);
             }
         }
     }
@@ -218,24 +213,61 @@ fn row_of_tiles<const SET: u8>(
     }
 }
 
-/// Brings one row of a panel into the result.
-#[inline(always)]
-fn finish(values: &[f32; PANEL], out: &mut [f32], part: Range<usize>, step: &Step, epilogue: &Epilogue<'_>) {
-    let mut row = *values;
-    let carried = !step.first && !epilogue.add;
-    if carried {
-        row.iter_mut().zip(out.iter()).for_each(|(v, &o)| *v += o);
+/// How the sums of one panel come into the result: whole vectors, 0 where a panel has no column.
+struct Finish {
+    /// Whether the result holds the sums of the inputs before.
+    carried: bool,
+    /// Whether the result is added to.
+    add: bool,
+    bias: Option<[f32; PANEL]>,
+    scale: Option<[f32; PANEL]>,
+}
+
+impl Finish {
+    #[inline(always)]
+    fn of(epilogue: &Epilogue<'_>, step: &Step, columns: Range<usize>) -> Self {
+        let vector = |values: &[f32]| {
+            let mut vector = [0.0; PANEL];
+            vector[..columns.len()].copy_from_slice(&values[columns.clone()]);
+            vector
+        };
+        Self {
+            carried: !step.first && !epilogue.add,
+            add: epilogue.add,
+            bias: epilogue.bias.filter(|_| step.last).map(vector),
+            // A scale is applied to the finished sum, or, when the result is added to, to each part of it.
+            scale: epilogue.scale.filter(|_| step.last || epilogue.add).map(vector),
+        }
     }
-    if let Some(bias) = epilogue.bias.filter(|_| step.last) {
-        row.iter_mut().zip(&bias[part.clone()]).for_each(|(v, &b)| *v += b);
+
+    /// `out`, of a panel's width or less, becomes what it should.
+    #[inline(always)]
+    fn bring(&self, sums: &[f32; PANEL], out: &mut [f32]) {
+        if let [out] = out.as_chunks_mut::<PANEL>().0 {
+            *out = self.row(sums, out);
+        } else {
+            let mut row = [0.0; PANEL];
+            row[..out.len()].copy_from_slice(out);
+            out.copy_from_slice(&self.row(sums, &row)[..out.len()]);
+        }
     }
-    // A scale is applied to the finished sum, or, when the result is added to, to each part of it.
-    if let Some(scale) = epilogue.scale.filter(|_| step.last || epilogue.add) {
-        row.iter_mut().zip(&scale[part]).for_each(|(v, &s)| *v *= s);
-    }
-    if epilogue.add {
-        out.iter_mut().zip(&row).for_each(|(o, &v)| *o += v);
-    } else {
-        out.copy_from_slice(&row[..out.len()]);
+
+    #[inline(always)]
+    fn row(&self, sums: &[f32; PANEL], before: &[f32; PANEL]) -> [f32; PANEL] {
+        let mut row = *sums;
+        // What earlier parts of a sum left is below the bias and the scale; what the result is added to is not.
+        if self.carried {
+            row.iter_mut().zip(before).for_each(|(v, &b)| *v += b);
+        }
+        if let Some(bias) = &self.bias {
+            row.iter_mut().zip(bias).for_each(|(v, &b)| *v += b);
+        }
+        if let Some(scale) = &self.scale {
+            row.iter_mut().zip(scale).for_each(|(v, &s)| *v *= s);
+        }
+        if self.add {
+            row.iter_mut().zip(before).for_each(|(v, &b)| *v += b);
+        }
+        row
     }
 }

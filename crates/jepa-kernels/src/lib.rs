@@ -13,6 +13,7 @@ mod isa;
 mod layer_norm;
 mod pack;
 mod precision;
+mod threads;
 mod tile;
 mod vector;
 mod weights;

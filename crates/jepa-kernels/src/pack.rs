@@ -14,12 +14,40 @@ pub(crate) fn panel_words(words: Words, values: usize) -> usize {
     words.of(values).next_multiple_of(PANEL) * PANEL
 }
 
-/// Writes the panel of the outputs from `first` on: word `[k][j]` is the weight of output `first + j`, input `inputs.start + k` (or the pair of inputs
-/// `inputs.start + 2k`). Outputs behind the last are 0, and so are inputs behind the range.
+/// Writes the panels of the outputs `columns`, `stride` words from one to the next: word `[k][j]` of one is the weight of its output `j`, input
+/// `inputs.start + k` (or the pair of inputs `inputs.start + 2k`). Outputs behind the last are 0, and so are inputs behind the range.
 ///
-/// **Shapes** `panel` at least [`panel_words`]; `piece` 16 rows of [`PIECE`] values, scratch.
+/// **Shapes** `panels` at least [`panel_words`] each; `piece` 16 rows of [`PIECE`] values, scratch.
 #[inline(always)]
-pub(crate) fn weights_panel<const SET: u8>(
+pub(crate) fn weights_panels<const SET: u8>(
+    words: Words,
+    weights: &dyn WeightRows,
+    columns: Range<usize>,
+    inputs: Range<usize>,
+    panels: &mut [f32],
+    stride: usize,
+    piece: &mut [f32],
+) {
+    if let Stored::Columns(values) = weights.stored() {
+        let outputs = weights.outputs();
+        return columns_panels(
+            words,
+            &values[inputs.start * outputs..],
+            outputs,
+            inputs.len(),
+            columns,
+            panels,
+            stride,
+        );
+    }
+    for (panel, first) in panels.chunks_exact_mut(stride).zip(columns.step_by(PANEL)) {
+        weights_panel::<SET>(words, weights, first, inputs.clone(), panel, piece);
+    }
+}
+
+/// One panel of [`weights_panels`], from rows.
+#[inline(always)]
+fn weights_panel<const SET: u8>(
     words: Words,
     weights: &dyn WeightRows,
     first: usize,
@@ -30,9 +58,6 @@ pub(crate) fn weights_panel<const SET: u8>(
     let (outputs, depth, total) = (weights.outputs(), inputs.len(), weights.inputs());
     let width = (outputs - first).min(PANEL);
     let stored = weights.stored();
-    if let Stored::Columns(values) = stored {
-        return columns_panel::<SET>(words, &values[inputs.start * outputs..], outputs, depth, first, width, panel);
-    }
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
     if SET == AVX512 && width == PANEL {
@@ -104,37 +129,49 @@ pub(crate) fn rows_panel<const SET: u8>(
     }
 }
 
-/// Writes a panel from `depth` rows of f32, `row_stride` apart, whose values `first` to `first + width` are the panel's columns.
+/// Writes panels from `depth` rows of f32, `row_stride` apart, whose values `columns` are the panels' columns. A row is read from end to end, since
+/// the next one may be far away.
 #[inline(always)]
-pub(crate) fn columns_panel<const SET: u8>(
+pub(crate) fn columns_panels(
     words: Words,
     values: &[f32],
     row_stride: usize,
     depth: usize,
-    first: usize,
-    width: usize,
-    panel: &mut [f32],
+    columns: Range<usize>,
+    panels: &mut [f32],
+    stride: usize,
 ) {
-    let (columns, _) = panel[..words.of(depth) * PANEL].as_chunks_mut::<PANEL>();
-    for (k, column) in columns.iter_mut().enumerate() {
-        let row = |k: usize| &values[k * row_stride + first..][..width];
+    let row = |k: usize| values[k * row_stride..][columns.clone()].chunks(PANEL);
+    for k in 0..words.of(depth) {
+        let out = panels.chunks_exact_mut(stride).map(|panel| &mut panel.as_chunks_mut::<PANEL>().0[k]);
         match words {
-            Words::F32 => {
-                column[..width].copy_from_slice(row(k));
-                column[width..].fill(0.0);
+            Words::F32 => out.zip(row(k)).for_each(|(out, values)| *out = vector(values)),
+            Words::Bf16Pairs if 2 * k + 1 < depth => {
+                out.zip(row(2 * k).zip(row(2 * k + 1))).for_each(|(out, (low, high))| {
+                    pair_up(vector(low), vector(high), out);
+                });
             }
-            Words::Bf16Pairs => {
-                let mut pair = [[0.0f32; PANEL]; 2];
-                pair[0][..width].copy_from_slice(row(2 * k));
-                if 2 * k + 1 < depth {
-                    pair[1][..width].copy_from_slice(row(2 * k + 1));
-                }
-                for (word, (&low, &high)) in column.iter_mut().zip(pair[0].iter().zip(&pair[1])) {
-                    *word = f32::from_bits(bf16_bits(low) >> 16 | bf16_bits(high));
-                }
-            }
+            Words::Bf16Pairs => out.zip(row(2 * k)).for_each(|(out, low)| pair_up(vector(low), [0.0; PANEL], out)),
         }
     }
+}
+
+#[inline(always)]
+fn pair_up(low: [f32; PANEL], high: [f32; PANEL], out: &mut [f32; PANEL]) {
+    for (word, (&low, &high)) in out.iter_mut().zip(low.iter().zip(&high)) {
+        *word = f32::from_bits(bf16_bits(low) >> 16 | bf16_bits(high));
+    }
+}
+
+/// 16 values or fewer, filled up with 0.
+#[inline(always)]
+fn vector(values: &[f32]) -> [f32; PANEL] {
+    // A whole vector is a load and a store; of any other length, a call.
+    <[f32; PANEL]>::try_from(values).unwrap_or_else(|_| {
+        let mut vector = [0.0; PANEL];
+        vector[..values.len()].copy_from_slice(values);
+        vector
+    })
 }
 
 /// Copies a row into words, the last one filled up with 0.

@@ -11,7 +11,7 @@ use crate::vector::mul_add;
 pub(crate) const PANEL: usize = 16;
 
 /// Most words of a row: the depth that is summed before a result goes back to memory.
-pub(crate) const DEPTH: usize = 256;
+pub(crate) const DEPTH: usize = 512;
 
 /// Words from one row to the next.
 pub(crate) const STRIDE: usize = DEPTH + 16;

@@ -17,7 +17,16 @@ fn panel_body<const SET: u8>(
     panel: &mut [f32],
 ) {
     let mut piece = vec![f32::NAN; PANEL * PIECE];
-    weights_panel::<SET>(words, weights, first, inputs, panel, &mut piece);
+    let stride = panel.len();
+    weights_panels::<SET>(
+        words,
+        weights,
+        first..weights.outputs().min(first + PANEL),
+        inputs,
+        panel,
+        stride,
+        &mut piece,
+    );
 }
 
 /// A matrix that is known by its rows alone.

@@ -67,10 +67,9 @@ unsafe fn avx2<const ROWS: usize>(o: &Operands) {
         for k in 0..o.depth {
             let low = _mm256_loadu_ps(o.panels.add(k * PANEL));
             let high = _mm256_loadu_ps(o.panels.add(k * PANEL + 8));
-            for r in 0..ROWS {
+            for (r, sums) in sums.iter_mut().enumerate() {
                 let v = _mm256_broadcast_ss(&*o.x.add(r * STRIDE + k));
-                sums[r][0] = _mm256_fmadd_ps(v, low, sums[r][0]);
-                sums[r][1] = _mm256_fmadd_ps(v, high, sums[r][1]);
+                *sums = [_mm256_fmadd_ps(v, low, sums[0]), _mm256_fmadd_ps(v, high, sums[1])];
             }
         }
         for (r, [low, high]) in sums.into_iter().enumerate() {
@@ -87,27 +86,27 @@ macro_rules! sums_of_14 {
         // SAFETY: `r` is below the number of rows, `p` below that of panels and `k` below the depth; a row of the result is `PANELS` panels wide.
         unsafe {
             if $o.add {
-                for r in 0..ROWS {
-                    for p in 0..PANELS {
-                        sums[r][p] = _mm512_loadu_ps($o.out.add(r * $o.out_stride + p * PANEL));
+                for (r, sums) in sums.iter_mut().enumerate() {
+                    for (p, sum) in sums.iter_mut().enumerate() {
+                        *sum = _mm512_loadu_ps($o.out.add(r * $o.out_stride + p * PANEL));
                     }
                 }
             }
             for k in 0..$o.depth {
                 let mut columns = [_mm512_setzero_ps(); PANELS];
-                for p in 0..PANELS {
-                    columns[p] = _mm512_loadu_ps($o.panels.add(p * $o.panel_stride + k * PANEL));
+                for (p, column) in columns.iter_mut().enumerate() {
+                    *column = _mm512_loadu_ps($o.panels.add(p * $o.panel_stride + k * PANEL));
                 }
-                for r in 0..ROWS {
+                for (r, sums) in sums.iter_mut().enumerate() {
                     let v = _mm512_set1_ps(*$o.x.add(r * STRIDE + k));
-                    for p in 0..PANELS {
-                        sums[r][p] = $step(sums[r][p], v, columns[p]);
+                    for (sum, &column) in sums.iter_mut().zip(&columns) {
+                        *sum = $step(*sum, v, column);
                     }
                 }
             }
-            for r in 0..ROWS {
-                for p in 0..PANELS {
-                    _mm512_storeu_ps($o.out.add(r * $o.out_stride + p * PANEL), sums[r][p]);
+            for (r, sums) in sums.into_iter().enumerate() {
+                for (p, sum) in sums.into_iter().enumerate() {
+                    _mm512_storeu_ps($o.out.add(r * $o.out_stride + p * PANEL), sum);
                 }
             }
         }
