@@ -22,6 +22,8 @@
 mod activations;
 mod agreement;
 mod bundle;
+#[cfg(feature = "cpu")]
+pub mod cpu;
 mod encoder;
 mod error;
 pub mod families;
