@@ -41,3 +41,6 @@ pub const MAX_SPECIAL_TOKENS: u64 = 1 << 12;
 
 /// Most classes of a head.
 pub const MAX_CLASSES: u64 = 1 << 20;
+
+/// Longest JSON file beside a checkpoint in bytes: a million labels of sixty letters each. More would only fill memory.
+pub const MAX_JSON_BYTES: u64 = 64 << 20;
