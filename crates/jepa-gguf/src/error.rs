@@ -310,6 +310,50 @@ pub enum GgufError {
         /// Length of the buffer.
         found: usize,
     },
+    /// A tensor that is quantised already and would be rounded once more.
+    #[error(
+        "tensor {tensor}: it is {found} already; {wanted} made from it is worse than from the float file, which is the one to start from"
+    )]
+    Requantize {
+        /// The tensor.
+        tensor: String,
+        /// Its type.
+        found: GgmlType,
+        /// The type asked for.
+        wanted: GgmlType,
+    },
+    /// A file that is no importance matrix.
+    #[error("this is no importance matrix: {what}")]
+    NoImportance {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// An importance matrix for a tensor of another width.
+    #[error(
+        "tensor {tensor}: the importance matrix has {found} columns for it, the file has {wanted}; it belongs to another model"
+    )]
+    ImportanceColumns {
+        /// The tensor.
+        tensor: String,
+        /// Columns of the importance matrix.
+        found: usize,
+        /// Columns of the tensor.
+        wanted: usize,
+    },
+    /// A weight that the type it is to have cannot hold.
+    #[error("tensor {tensor}, row {row}, column {column}: {found} cannot be stored as {dtype}")]
+    WeightRange {
+        /// The tensor.
+        tensor: String,
+        /// Row of the weight.
+        row: usize,
+        /// Column of the weight.
+        column: usize,
+        /// The weight.
+        found: f32,
+        /// The type.
+        dtype: GgmlType,
+    },
     /// Weights of columns for rows of another length.
     #[error("{found} column weights for rows of {wanted} values")]
     Importance {

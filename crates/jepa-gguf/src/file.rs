@@ -174,6 +174,14 @@ impl Gguf {
         self.metadata.get("general.file_type")?.as_integer()?.try_into().ok()
     }
 
+    /// Lets the system take back the memory that the pages of `tensor` use, for who reads a file once from front to back. Reading the tensor again
+    /// brings them back; a file that was read into memory stays there.
+    pub fn release(&self, tensor: &str) {
+        if let (Bytes::Map(map), Some(view)) = (&self.bytes, self.tensor(tensor)) {
+            forget_pages(map, (self.data_start + view.info.offset) as usize, view.bytes.len());
+        }
+    }
+
     pub(crate) fn index_of(&self, name: &str) -> Option<usize> {
         self.index.get(name).copied()
     }
@@ -211,6 +219,18 @@ fn map(file: &File) -> std::io::Result<memmap2::Mmap> {
     // the way around it.
     unsafe { memmap2::Mmap::map(file) }
 }
+
+#[cfg(unix)]
+#[allow(unsafe_code)]
+fn forget_pages(map: &memmap2::Mmap, offset: usize, len: usize) {
+    // SAFETY: the pages are a private, never written map of a file, so that dropping them loses nothing: the next read of any of them, also of
+    // the neighbours on the pages at both ends, finds the bytes of the file as the first one did.
+    // Advice that the system does not take changes nothing.
+    let _ = unsafe { map.unchecked_advise_range(memmap2::UncheckedAdvice::DontNeed, offset, len) };
+}
+
+#[cfg(not(unix))]
+fn forget_pages(_: &memmap2::Mmap, _: usize, _: usize) {}
 
 /// The whole file, at most `len` bytes of it: one that grows meanwhile must not take more memory than was reserved.
 fn read(file: File, len: u64, path: &Path) -> Result<Vec<u8>, GgufError> {

@@ -32,6 +32,7 @@ mod file;
 mod header;
 pub mod limits;
 pub mod quant;
+pub mod quantize;
 pub mod schema;
 #[cfg(feature = "burn")]
 mod store;

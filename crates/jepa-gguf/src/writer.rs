@@ -145,6 +145,11 @@ pub struct TensorWriter {
 }
 
 impl TensorWriter {
+    /// The temporary file, for who has to remove it when the process is told to end.
+    pub fn temporary_path(&self) -> &Path {
+        self.out.get_ref().path()
+    }
+
     /// Writes all of the next tensor.
     ///
     /// # Errors

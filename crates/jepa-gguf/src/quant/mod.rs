@@ -25,6 +25,9 @@ use half::f16;
 use crate::dtype::GgmlType;
 use crate::error::GgufError;
 
+/// Version of the block formats, as `general.quantization_version` says it.
+pub const VERSION: u32 = 2;
+
 /// Unpacks `bytes`, whole blocks of type `dtype`, into exactly as many values as they hold.
 ///
 /// # Errors
@@ -97,6 +100,22 @@ pub fn quantize(
         GgmlType::Q6K => rows.for_each(|(x, out)| each_packed(x, importance, out, q6_k::pack)),
     }
     Ok(())
+}
+
+/// The largest magnitude that `dtype` holds. Scales of blocks are f16, and no value of a block is larger than its scale can make it.
+const fn most(dtype: GgmlType) -> f32 {
+    match dtype {
+        GgmlType::F32 => f32::MAX,
+        // What is nearer to infinity than to the largest bf16 becomes infinity.
+        GgmlType::Bf16 => f32::from_bits(0x7f7f_7fff),
+        _ => 65504.0,
+    }
+}
+
+/// The first value, with its place, that `dtype` cannot hold: NaN, infinite, or too large.
+pub(crate) fn out_of_range(dtype: GgmlType, values: &[f32]) -> Option<(usize, f32)> {
+    let most = most(dtype);
+    values.iter().copied().enumerate().find(|(_, v)| !(v.abs() <= most))
 }
 
 /// What tells a block which of its values matter.

@@ -29,6 +29,17 @@ impl TypeRule {
         }
     }
 
+    /// The type in which a file of type `wanted` stores a tensor of floats with rows of `row_len` values: f32 for what is never quantised; q8_0
+    /// where the rows are not whole blocks of a K type, and f16 where they are not whole blocks at all.
+    pub const fn stored_as(self, wanted: GgmlType, row_len: usize) -> GgmlType {
+        match self {
+            Self::Single | Self::Float => GgmlType::F32,
+            Self::Any if row_len.is_multiple_of(wanted.block_len()) => wanted,
+            Self::Any if row_len.is_multiple_of(GgmlType::Q8_0.block_len()) => GgmlType::Q8_0,
+            Self::Any => GgmlType::F16,
+        }
+    }
+
     /// The allowed types, in words.
     pub const fn words(self) -> &'static str {
         match self {

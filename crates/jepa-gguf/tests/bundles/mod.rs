@@ -159,6 +159,32 @@ pub(crate) fn image() -> Draft {
     d
 }
 
+/// A picture encoder whose `ffn_down` has rows of 256 values and whose other matrices have rows of 64.
+pub(crate) fn ijepa() -> Draft {
+    let mut d = Draft::new(vec![
+        ("general.architecture", s("jepa")),
+        ("jepa.schema_version", u(1)),
+        ("jepa.family", s("ijepa")),
+        ("jepa.modality", s("image")),
+        ("jepa.enc.embed_dim", u(64)),
+        ("jepa.enc.n_layer", u(2)),
+        ("jepa.enc.n_head", u(2)),
+        ("jepa.enc.ffn_dim", u(256)),
+        ("jepa.enc.patch_size", u(4)),
+        ("jepa.enc.img_size", u(8)),
+        ("jepa.enc.pos_type", s("sincos2d")),
+        ("jepa.head.kind", s("none")),
+        ("jepa.pre.mean", vec![0.5_f32, 0.5, 0.5].into()),
+        ("jepa.pre.std", vec![0.25_f32, 0.25, 0.25].into()),
+    ]);
+    d.linear("enc.patch_embed", 64, 48);
+    d.add("enc.pos_embed", &[4, 64]);
+    d.block("enc.blk.0", 64, 256);
+    d.block("enc.blk.1", 64, 256);
+    d.norm("enc.norm", 64);
+    d
+}
+
 /// A clip encoder with hierarchical norms, modality vectors and a masked predictor.
 pub(crate) fn video() -> Draft {
     let mut d = Draft::new(vec![
