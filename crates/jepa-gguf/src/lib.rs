@@ -25,6 +25,7 @@
 
 mod bundle;
 pub mod checkpoint;
+pub mod convert;
 mod cursor;
 mod dtype;
 mod error;

@@ -6,7 +6,6 @@ use std::path::Path;
 use super::config::Config;
 use super::error::ConvertError;
 use super::published::PublishedFile;
-use crate::schema::Family;
 
 /// The object of `config.json` that keeps what Hugging Face has no key for; written by our export.
 pub(super) const OWN_OBJECT: &str = "jepa";
@@ -31,21 +30,22 @@ impl Card {
         folder: Option<&Path>,
         config: Option<&Config>,
         published: Option<&PublishedFile>,
-        family: Family,
     ) -> Result<Self, ConvertError> {
         if let Some(own) = config.map(|c| c.object_opt(OWN_OBJECT)).transpose()?.flatten() {
             let text = |key: &str| Ok::<_, ConvertError>(own.text_opt(key)?.map(str::to_owned));
             return Ok(Self { name: text("name")?, license: text("license")?, source_url: text("source_url")? });
         }
         let mut card = Self::default();
-        if let Some(file) = published.filter(|file| file.family == family) {
+        if let Some(file) = published {
             card = Self {
                 name: Some(file.name.to_owned()),
                 license: Some(file.license.to_owned()),
                 source_url: Some(file.url.to_owned()),
             };
         }
-        if let Some(repository) = config.map(|c| c.text_opt("_name_or_path")).transpose()?.flatten().filter(|r| is_repository(r)) {
+        if let Some(repository) =
+            config.map(|c| c.text_opt("_name_or_path")).transpose()?.flatten().filter(|r| is_repository(r))
+        {
             card.name = repository.split('/').next_back().map(str::to_owned);
             card.source_url = Some(format!("{HUB}{repository}"));
         }
@@ -80,7 +80,8 @@ fn license_of(card: &Path) -> Result<Option<String>, ConvertError> {
         return Ok(None);
     }
     let front = lines.take_while(|line| line.trim_end() != "---");
-    let license = front.filter_map(|line| line.strip_prefix("license:")).map(|value| value.trim().trim_matches(['"', '\'']));
+    let license =
+        front.filter_map(|line| line.strip_prefix("license:")).map(|value| value.trim().trim_matches(['"', '\'']));
     Ok(license.filter(|value| !value.is_empty()).map(str::to_owned).next())
 }
 

@@ -42,18 +42,18 @@ impl Config {
         if text.len() as u64 > MAX_JSON_BYTES {
             let wanted = format!("at most {MAX_JSON_BYTES} bytes");
             let found = "a longer file".to_owned();
-            return Err(ConvertError::KeyValue { file: file.to_owned(), key: "(the whole file)".to_owned(), found, wanted });
+            return Err(ConvertError::KeyValue {
+                file: file.to_owned(),
+                key: "(the whole file)".to_owned(),
+                found,
+                wanted,
+            });
         }
         match serde_json::from_slice(&text) {
             Ok(Value::Object(values)) => Ok(Some(Self { file: file.to_owned(), path: String::new(), values })),
             Ok(other) => Err(ConvertError::NotAnObject { file: file.to_owned(), found: kind(&other) }),
             Err(source) => Err(ConvertError::Json { file: file.to_owned(), source }),
         }
-    }
-
-    /// Name of the file.
-    pub(super) fn file(&self) -> &str {
-        &self.file
     }
 
     /// The value of a key; `null` is as good as absent.
@@ -77,11 +77,7 @@ impl Config {
     }
 
     fn missing(&self, key: &str, wanted: impl Into<String>) -> ConvertError {
-        ConvertError::MissingKey {
-            file: self.file.clone(),
-            key: format!("{}{key}", self.path),
-            wanted: wanted.into(),
-        }
+        ConvertError::MissingKey { file: self.file.clone(), key: format!("{}{key}", self.path), wanted: wanted.into() }
     }
 
     /// The error for a value that a tensor contradicts.
@@ -116,11 +112,9 @@ impl Config {
     pub(super) fn object_opt(&self, key: &str) -> Result<Option<Self>, ConvertError> {
         match self.look(key) {
             None => Ok(None),
-            Some(Value::Object(values)) => Ok(Some(Self {
-                file: self.file.clone(),
-                path: format!("{}{key}.", self.path),
-                values: values.clone(),
-            })),
+            Some(Value::Object(values)) => {
+                Ok(Some(Self { file: self.file.clone(), path: format!("{}{key}.", self.path), values: values.clone() }))
+            }
             Some(other) => Err(self.bad(key, shown(other), "an object")),
         }
     }
@@ -130,7 +124,9 @@ impl Config {
         let (min, max) = range(of);
         let Some(value) = self.look(key) else { return Ok(None) };
         let number = value.as_u64().filter(|n| (min..=max).contains(n));
-        number.map(|n| Some(n as usize)).ok_or_else(|| self.bad(key, shown(value), format!("an integer from {min} to {max}")))
+        number
+            .map(|n| Some(n as usize))
+            .ok_or_else(|| self.bad(key, shown(value), format!("an integer from {min} to {max}")))
     }
 
     /// As [`Self::count_opt`]; an absent key is refused.
@@ -142,7 +138,11 @@ impl Config {
     /// Attention heads: as [`Self::count`], and a divisor of `width`.
     pub(super) fn heads(&self, key: &str, of: &'static str, width: usize) -> Result<usize, ConvertError> {
         let heads = self.count(key, of)?;
-        if width.is_multiple_of(heads) { Ok(heads) } else { Err(self.bad(key, heads, format!("a divisor of the width {width}"))) }
+        if width.is_multiple_of(heads) {
+            Ok(heads)
+        } else {
+            Err(self.bad(key, heads, format!("a divisor of the width {width}")))
+        }
     }
 
     /// A finite number above 0, as it will stand in the file: in single precision.

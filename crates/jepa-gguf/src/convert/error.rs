@@ -6,7 +6,6 @@
 use std::path::PathBuf;
 
 use crate::checkpoint::CheckpointError;
-use crate::dtype::GgmlType;
 use crate::error::GgufError;
 
 /// Why a checkpoint was not converted.
@@ -139,24 +138,9 @@ pub enum ConvertError {
         /// Its value.
         wanted: usize,
     },
-    /// A weight that is NaN or infinite.
-    #[error("tensor {tensor}: holds {value}, wanted finite numbers")]
-    NotFinite {
-        /// Name in the bundle.
-        tensor: String,
-        /// The value.
-        value: f32,
-    },
-    /// A weight that is too large for the type asked for.
-    #[error("tensor {tensor}: holds {value}, which {dtype} cannot hold; use f32 or bf16")]
-    TooLarge {
-        /// Name in the bundle.
-        tensor: String,
-        /// The value.
-        value: f32,
-        /// The type.
-        dtype: GgmlType,
-    },
+    /// A weight that the type it is to have cannot hold; names are those of the bundle.
+    #[error(transparent)]
+    Weight(GgufError),
 
     // The checkpoint is sound but not supported.
     /// No layout of any family fits.
@@ -253,12 +237,6 @@ pub enum ConvertError {
         /// Why.
         source: GgufError,
     },
-    /// The file that was written does not hold what was planned.
-    #[error("the written bundle does not read back as planned")]
-    ReadBack,
-    /// The caller stopped the conversion.
-    #[error("the conversion was stopped")]
-    Stopped,
     /// The operating system refused something.
     #[error("cannot {op} {}", path.display())]
     Io {

@@ -56,11 +56,19 @@ pub(super) const LITE_SSL: Layout = Layout {
     repositories: &["OK-AI/lejepa-vits16-pretrain-in1k"],
     model_types: &[],
     naming: Naming::Plain { strip: &["backbone."], add: "encoder." },
-    marks: &["encoder.patch_embed.proj.weight", "encoder.cls_token", "encoder.pos_embed", "encoder.blocks.0.norm1.weight"],
+    marks: &[
+        "encoder.patch_embed.proj.weight",
+        "encoder.cls_token",
+        "encoder.pos_embed",
+        "encoder.blocks.0.norm1.weight",
+    ],
     without: &[],
     fits: Some(picture_patches),
     rows: &[LITE_SSL_AROUND, timm_blocks!("enc.blk.{i}", "encoder.blocks.{i}")],
-    drops: &[Drop("encoder.cva_module_proj.", "projector of the training loss"), Drop("encoder.mask_token", MASK_TOKEN)],
+    drops: &[
+        Drop("encoder.cva_module_proj.", "projector of the training loss"),
+        Drop("encoder.mask_token", MASK_TOKEN),
+    ],
     read: lite_ssl,
 };
 
@@ -71,7 +79,11 @@ pub(super) const DINOV2: Layout = Layout {
     repositories: &["facebook/dinov2-with-registers-small", "facebook/dinov2-small"],
     model_types: &["dinov2_with_registers", "dinov2"],
     naming: Naming::Plain { strip: &["dinov2_with_registers.", "dinov2."], add: "" },
-    marks: &["embeddings.patch_embeddings.projection.weight", "embeddings.cls_token", "encoder.layer.0.layer_scale1.lambda1"],
+    marks: &[
+        "embeddings.patch_embeddings.projection.weight",
+        "embeddings.cls_token",
+        "encoder.layer.0.layer_scale1.lambda1",
+    ],
     without: &[],
     fits: None,
     rows: &[DINOV2_ROWS, HUB_CLASSIFIER],
@@ -86,7 +98,11 @@ pub(super) const VIT: Layout = Layout {
     repositories: &["google/vit-base-patch16-224"],
     model_types: &["vit"],
     naming: Naming::Plain { strip: &["vit."], add: "" },
-    marks: &["embeddings.patch_embeddings.projection.weight", "embeddings.cls_token", "encoder.layer.0.layernorm_before.weight"],
+    marks: &[
+        "embeddings.patch_embeddings.projection.weight",
+        "embeddings.cls_token",
+        "encoder.layer.0.layernorm_before.weight",
+    ],
     without: &[],
     fits: None,
     rows: &[hub_vit!(""), HUB_CLASSIFIER],
@@ -97,7 +113,11 @@ pub(super) const VIT: Layout = Layout {
 /// The same as transformers 5 names it in memory.
 pub(super) const VIT_MEMORY: Layout = Layout {
     name: "transformers 5 ViT in memory",
-    marks: &["embeddings.patch_embeddings.projection.weight", "embeddings.cls_token", "layers.0.layernorm_before.weight"],
+    marks: &[
+        "embeddings.patch_embeddings.projection.weight",
+        "embeddings.cls_token",
+        "layers.0.layernorm_before.weight",
+    ],
     rows: &[MEMORY_VIT, HUB_CLASSIFIER],
     ..VIT
 };
@@ -176,8 +196,7 @@ fn dinov2(source: &Source<'_>) -> Result<Hparams, ConvertError> {
     let enc = hub_encoder(source, config, "encoder.layer.")?;
     // The model with registers resizes its table with an antialias filter, the one without does not.
     let registers = config.text_opt("model_type")? == Some("dinov2_with_registers");
-    let n_registers =
-        if registers { config.count("num_register_tokens", "jepa.enc.n_registers")? } else { 0 };
+    let n_registers = if registers { config.count("num_register_tokens", "jepa.enc.n_registers")? } else { 0 };
     let enc = EncoderHparams {
         ffn_dim: ffn_by_ratio(source, config, "mlp_ratio", enc.embed_dim, "encoder.layer.0.mlp.fc1.weight")?,
         pos_interp: if registers { PosInterp::Antialias } else { PosInterp::Size },

@@ -7,7 +7,7 @@ use super::error::ConvertError;
 use super::hints::Hint;
 use super::names::{EncoderChoice, Naming};
 use super::processor::{Processor, imagenet};
-use super::registry::{Layout, Drop, picture_patches};
+use super::registry::{Drop, Layout, picture_patches};
 use super::rows::{Row, Take, row};
 use super::sizes::{activation, classifier, has_predictor, masked, meta_encoder, meta_predictor, plain_encoder};
 use super::source::{Source, side_of};
@@ -16,9 +16,11 @@ use crate::schema::{EncoderHparams, Family, Hparams, Modality, PosType, Predicto
 const REPOSITORIES: &[&str] =
     &["facebook/ijepa_vith14_1k", "facebook/ijepa_vith16_1k", "facebook/ijepa_vith14_22k", "facebook/ijepa_vitg16_22k"];
 
-const HUB_DROPS: &[Drop] =
-    &[Drop("pooler.", "pooler that no reference output uses"), Drop("mask_token", "mask token of no use to the encoder"),
-      Drop("embeddings.mask_token", "mask token of no use to the encoder")];
+const HUB_DROPS: &[Drop] = &[
+    Drop("pooler.", "pooler that no reference output uses"),
+    Drop("mask_token", "mask token of no use to the encoder"),
+    Drop("embeddings.mask_token", "mask token of no use to the encoder"),
+];
 
 const META_TABLES: &[Row] = &[
     row("enc.pos_embed", Take::Table("encoder.pos_embed")),
@@ -33,7 +35,11 @@ pub(super) const HUB: Layout = Layout {
     repositories: REPOSITORIES,
     model_types: &["ijepa"],
     naming: Naming::Plain { strip: &["ijepa."], add: "" },
-    marks: &["embeddings.patch_embeddings.projection.weight", "embeddings.position_embeddings", "encoder.layer.0.layernorm_before.weight"],
+    marks: &[
+        "embeddings.patch_embeddings.projection.weight",
+        "embeddings.position_embeddings",
+        "encoder.layer.0.layernorm_before.weight",
+    ],
     without: &["embeddings.cls_token"],
     fits: None,
     rows: &[hub_vit!(""), HUB_CLASSIFIER],
@@ -44,7 +50,11 @@ pub(super) const HUB: Layout = Layout {
 /// As transformers 5 names it in memory.
 pub(super) const MEMORY: Layout = Layout {
     name: "transformers 5 in memory",
-    marks: &["embeddings.patch_embeddings.projection.weight", "embeddings.position_embeddings", "layers.0.layernorm_before.weight"],
+    marks: &[
+        "embeddings.patch_embeddings.projection.weight",
+        "embeddings.position_embeddings",
+        "layers.0.layernorm_before.weight",
+    ],
     rows: &[MEMORY_VIT, HUB_CLASSIFIER],
     ..HUB
 };

@@ -44,7 +44,12 @@ pub(super) const WEIGHTS: Layout = Layout {
     repositories: &["quentinll/lewm-pusht"],
     model_types: &[],
     naming: Naming::Plain { strip: &[], add: "" },
-    marks: &["encoder.embeddings.patch_embeddings.projection.weight", "predictor.transformer.norm.weight", "projector.net.0.weight", "action_encoder.patch_embed.weight"],
+    marks: &[
+        "encoder.embeddings.patch_embeddings.projection.weight",
+        "predictor.transformer.norm.weight",
+        "projector.net.0.weight",
+        "action_encoder.patch_embed.weight",
+    ],
     without: &[],
     fits: None,
     rows: &[hub_vit!("encoder."), OWN],

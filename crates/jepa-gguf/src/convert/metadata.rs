@@ -1,6 +1,7 @@
 //! From hyper-parameters to the keys of a file, in the order that the published files have.
 
 use crate::dtype::GgmlType;
+use crate::quant::VERSION;
 use crate::schema::{
     EncoderHparams, Family, HeadHparams, HeadKind, Hparams, MaskedHparams, PosInterp, PosType, PredictorHparams,
     PredictorKind, PreprocessHparams, ResizeMode,
@@ -30,18 +31,17 @@ impl Keys<'_> {
 /// All keys of a file whose large matrices are stored as `dtype`.
 pub(super) fn metadata(hp: &Hparams, dtype: GgmlType) -> Metadata {
     let mut metadata = Metadata::default();
-    let mut keys = |prefix| Keys { metadata: &mut metadata, prefix };
-    general(keys("general."), hp, dtype);
-    let mut own = keys("jepa.");
+    general(Keys { metadata: &mut metadata, prefix: "general." }, hp, dtype);
+    let mut own = Keys { metadata: &mut metadata, prefix: "jepa." };
     own.put("schema_version", 1_u32);
     own.put("family", hp.family.word());
     own.put("modality", hp.modality.word());
-    encoder(keys("jepa.enc."), &hp.enc, hp.family);
+    encoder(Keys { metadata: &mut metadata, prefix: "jepa.enc." }, &hp.enc, hp.family);
     if let Some(pred) = &hp.pred {
-        predictor(keys("jepa.pred."), pred, &hp.enc, hp.family);
+        predictor(Keys { metadata: &mut metadata, prefix: "jepa.pred." }, pred, &hp.enc, hp.family);
     }
-    head(keys("jepa.head."), hp.head.as_ref());
-    preprocess(keys("jepa.pre."), &hp.pre, hp.family);
+    head(Keys { metadata: &mut metadata, prefix: "jepa.head." }, hp.head.as_ref());
+    preprocess(Keys { metadata: &mut metadata, prefix: "jepa.pre." }, &hp.pre, hp.family);
     metadata
 }
 
@@ -49,8 +49,7 @@ fn general(mut keys: Keys<'_>, hp: &Hparams, dtype: GgmlType) {
     keys.put("architecture", "jepa");
     keys.put("file_type", dtype.file_type());
     if !dtype.is_float() {
-        // ggml's version of the block formats.
-        keys.put("quantization_version", 2_u32);
+        keys.put("quantization_version", VERSION);
     }
     for (key, text) in [("name", &hp.name), ("license", &hp.license), ("source_url", &hp.source_url)] {
         if let Some(text) = text {

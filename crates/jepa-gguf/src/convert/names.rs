@@ -52,8 +52,19 @@ pub(super) enum Naming {
 }
 
 /// Dictionaries of a training checkpoint that hold no weights of the model.
-const TRAINING: &[&str] =
-    &["opt", "optimizer", "scaler", "scheduler", "wd_scheduler", "epoch", "itr", "loss", "batch_size", "world_size", "lr"];
+const TRAINING: &[&str] = &[
+    "opt",
+    "optimizer",
+    "scaler",
+    "scheduler",
+    "wd_scheduler",
+    "epoch",
+    "itr",
+    "loss",
+    "batch_size",
+    "world_size",
+    "lr",
+];
 
 /// The tensors of a checkpoint under the names of a mapping table.
 #[derive(Debug)]
@@ -109,9 +120,7 @@ impl<'a> Names<'a> {
     fn insert(&mut self, name: String, tensor: &'a SourceTensor) -> Result<(), ConvertError> {
         match self.tensors.insert(name, tensor) {
             None => Ok(()),
-            Some(other) => {
-                Err(ConvertError::TensorTwice { tensor: tensor.name.clone(), other: other.name.clone() })
-            }
+            Some(other) => Err(ConvertError::TensorTwice { tensor: tensor.name.clone(), other: other.name.clone() }),
         }
     }
 
@@ -145,9 +154,13 @@ impl<'a> Names<'a> {
 
 /// The key of the chosen encoder in a training checkpoint.
 fn encoder_of(checkpoint: &Checkpoint, choice: EncoderChoice, any: bool) -> Result<&'static str, ConvertError> {
-    const KEYS: [(&str, EncoderChoice); 3] =
-        [("encoder", EncoderChoice::Context), ("target_encoder", EncoderChoice::Target), ("ema_encoder", EncoderChoice::Target)];
-    let has = |key: &str| checkpoint.tensors().iter().any(|t| t.name.split_once('.').is_some_and(|(part, _)| part == key));
+    const KEYS: [(&str, EncoderChoice); 3] = [
+        ("encoder", EncoderChoice::Context),
+        ("target_encoder", EncoderChoice::Target),
+        ("ema_encoder", EncoderChoice::Target),
+    ];
+    let has =
+        |key: &str| checkpoint.tensors().iter().any(|t| t.name.split_once('.').is_some_and(|(part, _)| part == key));
     let there: Vec<_> = KEYS.into_iter().filter(|(key, _)| has(key)).collect();
     let wanted = there.iter().find(|(_, kind)| *kind == choice).or(if any { there.first() } else { None });
     match wanted {

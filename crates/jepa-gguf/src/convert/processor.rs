@@ -52,7 +52,12 @@ impl Processor {
 }
 
 /// ImageNet's statistics, one crop size, and the rest from the caller: what checkpoints without a processor were trained with.
-pub(super) fn imagenet(resize_short: usize, crop: usize, resample: Resample, resize_mode: ResizeMode) -> PreprocessHparams {
+pub(super) fn imagenet(
+    resize_short: usize,
+    crop: usize,
+    resample: Resample,
+    resize_mode: ResizeMode,
+) -> PreprocessHparams {
     PreprocessHparams {
         mean: IMAGENET_MEAN,
         std: IMAGENET_STD,
@@ -101,7 +106,9 @@ fn sizes(config: &Config) -> Result<(usize, usize, ResizeMode), ConvertError> {
     };
     match (short, crop) {
         (Some(short), Some(crop)) if crop <= short => Ok((short, crop, ResizeMode::ShortestEdge)),
-        (Some(short), Some(crop)) => Err(config.bad("crop_size", crop, format!("at most size.shortest_edge ({short})"))),
+        (Some(short), Some(crop)) => {
+            Err(config.bad("crop_size", crop, format!("at most size.shortest_edge ({short})")))
+        }
         (Some(_), None) => Err(config.bad("do_center_crop", "absent or false", "true where size has a shortest_edge")),
         (None, crop) => {
             let side = square(config, "size", SHORT)?;

@@ -168,7 +168,9 @@ impl<'a> Look<'a> {
     }
 
     fn conv(&self, layer: &str) -> Result<Recipe, ConvertError> {
-        let [rows, columns] = self.expected.shape[..] else { return self.one(layer, self.suffix, &self.expected.shape) };
+        let [rows, columns] = self.expected.shape[..] else {
+            return self.one(layer, self.suffix, &self.expected.shape);
+        };
         let tensor = self.tensor(layer, self.suffix)?;
         let fits = tensor.shape.split_first().is_some_and(|(&first, rest)| {
             first == rows && rest.iter().try_fold(1_usize, |n, &d| n.checked_mul(d)) == Some(columns)

@@ -88,7 +88,8 @@ mod tests {
 
     #[test]
     fn a_tensor_finds_its_row() {
-        const ROWS: &[Row] = &[row("enc.blk.{i}.ln1", Take::Layer("blocks.{i}.norm1")), row("enc.pos_embed", Take::Table("pos_embed"))];
+        const ROWS: &[Row] =
+            &[row("enc.blk.{i}.ln1", Take::Layer("blocks.{i}.norm1")), row("enc.pos_embed", Take::Table("pos_embed"))];
         let (take, block, suffix) = find(&[ROWS], "enc.blk.7.ln1.bias").unwrap();
         assert!(matches!(take, Take::Layer("blocks.{i}.norm1")));
         assert_eq!((block, suffix), (7, ".bias"));

@@ -10,7 +10,9 @@ use super::names::{EncoderChoice, Naming};
 use super::processor::{Processor, meta_video};
 use super::registry::{Drop, Layout, clip_patches};
 use super::rows::{Row, Take, row};
-use super::sizes::{activation, ffn_by_ratio, has_predictor, masked, meta_predictor, meta_rope_encoder, plain_encoder, rope};
+use super::sizes::{
+    activation, ffn_by_ratio, has_predictor, masked, meta_predictor, meta_rope_encoder, plain_encoder, rope,
+};
 use super::source::Source;
 use crate::schema::{
     EncoderHparams, Family, HeadHparams, HeadKind, Hparams, Modality, PosType, PredictorHparams, PredictorKind,
@@ -151,11 +153,7 @@ fn hub(source: &Source<'_>) -> Result<Hparams, ConvertError> {
     })
 }
 
-fn hub_predictor(
-    source: &Source<'_>,
-    config: &Config,
-    enc: &EncoderHparams,
-) -> Result<PredictorHparams, ConvertError> {
+fn hub_predictor(source: &Source<'_>, config: &Config, enc: &EncoderHparams) -> Result<PredictorHparams, ConvertError> {
     let embed_dim = config.count("pred_hidden_size", "jepa.pred.embed_dim")?;
     let n_head = config.heads("pred_num_attention_heads", "jepa.pred.n_head", embed_dim)?;
     let n_mask_tokens = config.count("pred_num_mask_tokens", "jepa.pred.n_mask_tokens")?;

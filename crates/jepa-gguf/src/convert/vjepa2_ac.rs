@@ -24,7 +24,12 @@ const NORM_REPS_EPS: f64 = 1e-5;
 pub(super) const META: Layout = Layout {
     name: "Meta's training checkpoint of V-JEPA 2-AC",
     naming: Naming::Meta { default: EncoderChoice::Context },
-    marks: &["encoder.patch_embed.proj.weight", "encoder.norm.weight", "predictor.action_encoder.weight", "predictor.state_encoder.weight"],
+    marks: &[
+        "encoder.patch_embed.proj.weight",
+        "encoder.norm.weight",
+        "predictor.action_encoder.weight",
+        "predictor.state_encoder.weight",
+    ],
     without: &["encoder.cls_token", "encoder.patch_embed_img.proj.weight"],
     fits: Some(clip_patches),
     rows: &[META_ENCODER, META_BLOCKS, META_PREDICTOR, META_PREDICTOR_BLOCKS, CONDITIONS],
