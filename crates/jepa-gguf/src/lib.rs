@@ -29,6 +29,7 @@ pub mod convert;
 mod cursor;
 mod dtype;
 mod error;
+pub mod export;
 mod file;
 mod header;
 pub mod limits;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use jepa_gguf::convert::{Conversion, ConvertError, Hints, Options};
+use jepa_gguf::export::{Export, ExportError};
 use jepa_gguf::{Bundle, GgmlType, Gguf, Value};
 
 fn fixtures() -> PathBuf {
@@ -146,4 +147,43 @@ fn compare_keys(case: &Case, found: &Gguf, wanted: &Gguf) {
         let extra = key == "jepa.enc.pos_interp" && !case.speaks;
         assert!(extra || wanted.metadata().get(key).is_some(), "{}: {key} = {value:?} is new", case.name);
     }
+}
+
+#[test]
+fn two_conversions_give_the_same_bytes() {
+    for case in cases() {
+        for dtype in [GgmlType::F16, GgmlType::Q8_0] {
+            let options = Options { dtype, ..case.options.clone() };
+            let (_first, a) = convert(&case.source, &options).unwrap();
+            let (_second, b) = convert(&case.source, &options).unwrap();
+            assert_eq!(std::fs::read(a).unwrap(), std::fs::read(b).unwrap(), "{} {dtype}", case.name);
+        }
+    }
+}
+
+#[test]
+fn an_exported_bundle_converts_back_to_the_same_bytes() {
+    let mut exported = Vec::new();
+    for case in cases() {
+        let (folder, first) = convert(&case.source, &case.options).unwrap();
+        let bundle = Bundle::open(&first).unwrap();
+        let hub = folder.path().join("hub");
+        let export = match Export::plan(&bundle) {
+            Ok(export) => export,
+            Err(error) => {
+                let family = bundle.hparams().family.word();
+                assert!(error.to_string().contains(family) || error.to_string().contains("jepa.pred.kind"), "{error}");
+                continue;
+            }
+        };
+        export.start(&hub).unwrap().finish(|_| ()).unwrap();
+        let options = Options { dtype: GgmlType::F32, ..Options::default() };
+        let (_guard, second) = convert(&hub, &options).unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        if export.dropped().is_empty() {
+            assert_eq!(std::fs::read(&first).unwrap(), std::fs::read(second).unwrap(), "{}", case.name);
+        }
+        exported.push(case.name);
+        assert!(matches!(export.start(&hub), Err(ExportError::Exists { .. })));
+    }
+    assert!(exported.len() >= 5, "{exported:?}");
 }

@@ -8,7 +8,7 @@ use super::error::ConvertError;
 use super::published::PublishedFile;
 
 /// The object of `config.json` that keeps what Hugging Face has no key for; written by our export.
-pub(super) const OWN_OBJECT: &str = "jepa";
+pub(crate) const OWN_OBJECT: &str = "jepa";
 
 /// Where Hugging Face repositories live.
 const HUB: &str = "https://huggingface.co/";

@@ -1,6 +1,7 @@
 //! DINOv2-style ViTs with a CLS token: lite_ssl's ViTv2 (LeJEPA), Hugging Face's Dinov2, Dinov2WithRegisters and ViT.
 
 use super::blocks::{HUB_CLASSIFIER, MEMORY_VIT, hub_vit, timm_blocks};
+use super::card::OWN_OBJECT;
 use super::config::{Config, shown};
 use super::error::ConvertError;
 use super::names::Naming;
@@ -73,7 +74,7 @@ pub(super) const LITE_SSL: Layout = Layout {
 };
 
 /// Hugging Face's Dinov2 and Dinov2WithRegisters.
-pub(super) const DINOV2: Layout = Layout {
+pub(crate) const DINOV2: Layout = Layout {
     family: Family::Hfvit,
     name: "Hugging Face Dinov2",
     repositories: &["facebook/dinov2-with-registers-small", "facebook/dinov2-small"],
@@ -92,7 +93,7 @@ pub(super) const DINOV2: Layout = Layout {
 };
 
 /// Hugging Face's ViT.
-pub(super) const VIT: Layout = Layout {
+pub(crate) const VIT: Layout = Layout {
     family: Family::Hfvit,
     name: "Hugging Face ViT",
     repositories: &["google/vit-base-patch16-224"],
@@ -123,6 +124,11 @@ pub(super) const VIT_MEMORY: Layout = Layout {
 };
 
 fn bundle(source: &Source<'_>, enc: EncoderHparams, head: &str) -> Result<Hparams, ConvertError> {
+    // A bundle of another origin that was exported into this layout keeps its own rule.
+    let own = source.config.map(|c| c.object_opt(OWN_OBJECT)).transpose()?.flatten();
+    let rule =
+        own.map(|own| own.word_opt("pos_interp", "jepa.enc.pos_interp", PosInterp::from_word)).transpose()?.flatten();
+    let enc = EncoderHparams { pos_interp: rule.unwrap_or(enc.pos_interp), ..enc };
     Ok(Hparams {
         name: None,
         license: None,

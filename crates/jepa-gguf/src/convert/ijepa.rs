@@ -29,7 +29,7 @@ const META_TABLES: &[Row] = &[
 ];
 
 /// As the Hub stores it, and as `save_pretrained` does.
-pub(super) const HUB: Layout = Layout {
+pub(crate) const HUB: Layout = Layout {
     family: Family::Ijepa,
     name: "Hugging Face",
     repositories: REPOSITORIES,

@@ -17,9 +17,9 @@ mod blocks;
 mod card;
 mod config;
 mod error;
-mod hfvit;
+pub(crate) mod hfvit;
 mod hints;
-mod ijepa;
+pub(crate) mod ijepa;
 pub(crate) mod labels;
 mod levjepa;
 mod lewm;
@@ -33,7 +33,7 @@ mod rows;
 mod sizes;
 mod source;
 mod vjepa;
-mod vjepa2;
+pub(crate) mod vjepa2;
 mod vjepa2_1;
 mod vjepa2_ac;
 mod write;
@@ -53,12 +53,15 @@ use crate::dtype::GgmlType;
 use crate::schema::{Family, Hparams, expected_tensors};
 use crate::value::Metadata;
 use crate::writer::GgufWriter;
+pub(crate) use card::OWN_OBJECT;
+pub(crate) use registry::Layout;
+pub(crate) use rows::{Take, fill, find};
+
 use card::Card;
 use config::Config;
 use names::Names;
 use published::PublishedFile;
 use recipe::Recipe;
-use registry::Layout;
 use source::Source;
 
 /// What to make of a checkpoint.

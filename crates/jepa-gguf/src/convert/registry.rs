@@ -11,7 +11,7 @@ use crate::schema::{Family, Hparams};
 
 /// Tensors that a layout leaves out: one name, or all names that start with it when it ends with a dot; and why.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Drop(pub(super) &'static str, pub(super) &'static str);
+pub(crate) struct Drop(pub(super) &'static str, pub(super) &'static str);
 
 impl Drop {
     pub(super) fn covers(self, name: &str) -> bool {
@@ -21,7 +21,7 @@ impl Drop {
 
 /// One way in which checkpoints of a family are stored.
 #[derive(Debug)]
-pub(super) struct Layout {
+pub(crate) struct Layout {
     pub(super) family: Family,
     /// Its name, for messages.
     pub(super) name: &'static str,
@@ -37,7 +37,7 @@ pub(super) struct Layout {
     /// What else tells it from others: says what is in the way.
     pub(super) fits: Option<fn(&Names<'_>) -> Option<&'static str>>,
     /// The mapping tables; the first row for a tensor counts.
-    pub(super) rows: &'static [&'static [Row]],
+    pub(crate) rows: &'static [&'static [Row]],
     pub(super) drops: &'static [Drop],
     /// Reads the hyper-parameters.
     pub(super) read: fn(&Source<'_>) -> Result<Hparams, ConvertError>,

@@ -2,7 +2,7 @@
 
 /// Where the numbers of a row come from. `{i}` stands for the number of the block, `{last}` for that of the last hierarchical output.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Take {
+pub(crate) enum Take {
     /// `.weight` and `.bias` of a layer, as they are.
     Layer(&'static str),
     /// As [`Take::Layer`], for a convolution over patches: `[D, C, (τ,) P, P]` becomes `[D, C·τ·P·P]`.
@@ -31,7 +31,7 @@ pub(super) enum Take {
 
 /// One row of a mapping table: a name of the schema's tensor table and its source.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(crate) struct Row {
     pub(super) to: &'static str,
     pub(super) from: Take,
 }
@@ -41,12 +41,12 @@ pub(super) const fn row(to: &'static str, from: Take) -> Row {
 }
 
 /// Fills the numbers into a name of a table.
-pub(super) fn fill(name: &str, block: usize, last: usize) -> String {
+pub(crate) fn fill(name: &str, block: usize, last: usize) -> String {
     name.replace("{i}", &block.to_string()).replace("{last}", &last.to_string())
 }
 
 /// The row for a tensor of the bundle, the number of its block, and `.weight`, `.bias` or nothing.
-pub(super) fn find(rows: &[&'static [Row]], tensor: &str) -> Option<(Take, usize, &'static str)> {
+pub(crate) fn find(rows: &[&'static [Row]], tensor: &str) -> Option<(Take, usize, &'static str)> {
     let (base, suffix) = match (tensor.strip_suffix(".weight"), tensor.strip_suffix(".bias")) {
         (Some(base), _) => (base, ".weight"),
         (_, Some(base)) => (base, ".bias"),

@@ -79,7 +79,7 @@ const HUB_POOLER: &[Row] = &[
 ];
 
 /// As the Hub stores it.
-pub(super) const HUB: Layout = Layout {
+pub(crate) const HUB: Layout = Layout {
     family: Family::Vjepa2,
     name: "Hugging Face",
     repositories: &[
