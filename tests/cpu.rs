@@ -51,3 +51,8 @@ fn a_pursuit_replans_from_what_is_seen() {
 fn segments_are_attended_across_and_views_averaged() {
     jepa_tests::segments_are_attended_across_and_views_averaged::<Flex>();
 }
+
+#[test]
+fn statistics_are_those_of_what_enters_a_matrix() {
+    jepa_tests::statistics_are_those_of_what_enters_a_matrix::<Flex>();
+}

@@ -14,6 +14,7 @@ use jepa_models::Jepa;
 pub use flips::every_deliberate_mistake_misses_the_bar;
 pub use properties::{
     a_batch_equals_its_elements, a_later_frame_changes_no_earlier_one, context_ids_in_any_order_give_the_same_rows,
+    statistics_are_those_of_what_enters_a_matrix,
 };
 pub use worlds::{
     a_later_frame_changes_no_earlier_prediction, a_plan_is_reproducible_and_beats_random_ones,

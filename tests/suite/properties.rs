@@ -1,9 +1,11 @@
 //! What must hold for any weights.
 
+use std::collections::BTreeMap;
+
 use burn::prelude::*;
 use burn::tensor::Distribution;
 use jepa_cli::parity::Case;
-use jepa_models::{EncodeOptions, Jepa, Pixels, TokenIds, Trace};
+use jepa_models::{ActivationStatistics, EncodeOptions, Jepa, Pixels, TokenIds, Trace};
 
 use crate::{cases, fixtures, load};
 
@@ -82,5 +84,50 @@ pub fn context_ids_in_any_order_give_the_same_rows<B: Backend>() {
             .gather(mixed);
         let difference = worst(&values(undone), &values(ascending));
         assert!(difference < 1e-5, "{name}: {difference}");
+    }
+}
+
+/// Sums of squares per column, over two batches, are those of the rows that enter each matrix; only CLS enters the projector.
+pub fn statistics_are_those_of_what_enters_a_matrix<B: Backend>() {
+    for (name, projected) in [("vjepa2", false), ("ijepa_split", false), ("lewm", true)] {
+        let model = case_model::<B>(name);
+        let h = &model.hparams().enc;
+        let mut statistics = ActivationStatistics::default();
+        let mut wanted: BTreeMap<String, (Vec<f64>, u64)> = BTreeMap::new();
+        for batch in [1, 2] {
+            let pixels = random_pixels::<B>([batch, h.in_chans, h.n_frames, h.img_size, h.img_size]);
+            statistics.add(&model, Pixels::from_normalised_clips(pixels.clone())).expect("the native size fits");
+            let mut sink = |name: &str, x: &Tensor<B, 3>| {
+                let rows = if name == "enc.norm" { x.clone().narrow(1, 0, 1) } else { x.clone() };
+                let [b, n, d] = rows.dims();
+                let entry = wanted.entry(name.to_owned()).or_insert_with(|| (vec![0.0; d], 0));
+                for (i, v) in values(rows).into_iter().enumerate() {
+                    entry.0[i % d] += f64::from(v).powi(2);
+                }
+                entry.1 += (b * n) as u64;
+            };
+            let (pixels, options) = (Pixels::from_normalised_clips(pixels), EncodeOptions::default());
+            model.encoder().encode_with(pixels, options, &mut Trace::to(&mut sink)).expect("the native size fits");
+        }
+        let mut matrices = 0;
+        for (matrix, energy) in statistics.matrices() {
+            let (at, part) = matrix.trim_end_matches(".weight").rsplit_once('.').expect("a name of the schema");
+            let entered = match part {
+                "attn_out" => format!("{at}.attn"),
+                "ffn_up" => format!("{at}.ln2"),
+                "ffn_down" => format!("{at}.ffn_act"),
+                "0" => "enc.norm".to_owned(),
+                "2" => format!("{at}.act"),
+                _ => format!("{at}.ln1"),
+            };
+            let (sums, rows) = &wanted[&entered];
+            assert_eq!(energy.rows, *rows, "{name}: {matrix}");
+            for (a, b) in energy.sum_of_squares.iter().zip(sums) {
+                assert!((a - b).abs() <= 1e-5 * b, "{name}: {matrix}: {a} {b}");
+            }
+            matrices += 1;
+        }
+        let per_block = if h.qkv_fused { 4 } else { 6 };
+        assert_eq!(matrices, h.n_layer * per_block + 2 * usize::from(projected), "{name}");
     }
 }

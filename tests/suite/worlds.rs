@@ -131,7 +131,7 @@ pub fn a_pursuit_replans_from_what_is_seen<B: Backend>() {
         cem.pursue(&world, Observation { frame: start.clone(), state: Vec::new() }, goal.clone(), 3, 7, |_| {
             Err::<Observation<B>, _>(ModelError::Planner { what: "the robot fell over".into() })
         });
-    let error = failed.err().expect("the error of an action ends the pursuit");
+    let error = failed.expect_err("the error of an action ends the pursuit");
     assert!(error.to_string().contains("fell over"));
 }
 

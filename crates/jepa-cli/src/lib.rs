@@ -49,6 +49,8 @@ fn dispatch(cli: Cli) -> Result<(), CliError> {
         Command::Rollout(args) => cmd::rollout::run(args, &shared),
         Command::Plan(args) => cmd::plan::run(args, &shared),
         Command::Preprocess(args) => cmd::preprocess::run(&args, &shared),
+        Command::Quantize(args) => cmd::quantize::run(&args, &shared),
+        Command::Imatrix(args) => cmd::imatrix::run(&args, &shared),
         Command::Verify(args) => cmd::verify::run(args, &shared),
         Command::Compare(args) => cmd::compare::run(&args, &shared),
         Command::Trace(args) => cmd::trace::run(args, &shared),

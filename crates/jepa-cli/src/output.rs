@@ -37,6 +37,10 @@ impl PartialFile {
         if target.is_dir() {
             return Err(CliError::output(target, "this is a folder; name a file"));
         }
+        // Renaming onto a device or a pipe would put a file in its place.
+        if std::fs::metadata(target).is_ok_and(|found| !found.is_file()) {
+            return Err(CliError::output(target, "this is no regular file"));
+        }
         let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut builder = tempfile::Builder::new();
         builder.prefix(".jepa-").suffix(".part");
@@ -71,19 +75,33 @@ impl PartialFile {
     }
 }
 
-/// Refuses a target that is one of the files that are read: it would be gone.
+/// Refuses a target that is one of the files that are read, through whatever links: it would be gone.
 pub(crate) fn refuse_overwriting<'a>(
     target: &Path,
     sources: impl IntoIterator<Item = &'a Path>,
 ) -> Result<(), CliError> {
-    let targets = [target.to_owned(), beside(target, INDEX_SUFFIX)].map(|path| path.canonicalize().ok());
-    for source in sources {
-        if let Some(path) = source.canonicalize().ok().filter(|path| targets.contains(&Some(path.clone()))) {
-            let what = format!("output {}: it would overwrite {}, which is read", target.display(), path.display());
-            return Err(CliError::usage(what));
+    let targets = [target.to_owned(), beside(target, INDEX_SUFFIX)];
+    let is_target = |source: &Path| targets.iter().any(|target| is_same_file(target, source));
+    match sources.into_iter().find(|source| is_target(source)) {
+        None => Ok(()),
+        Some(source) => {
+            let what = format!("output {}: it would overwrite {}, which is read", target.display(), source.display());
+            Err(CliError::usage(what))
         }
     }
-    Ok(())
+}
+
+/// Whether two paths lead to one file. Nothing is opened: opening a pipe waits for its other end.
+#[cfg(unix)]
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let place = |path: &Path| std::fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    place(a).is_some_and(|place_of_a| place(b) == Some(place_of_a))
+}
+
+#[cfg(not(unix))]
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    a.canonicalize().is_ok_and(|path| b.canonicalize().is_ok_and(|other| path == other))
 }
 
 /// Named f32 tensors as a `.safetensors` file.

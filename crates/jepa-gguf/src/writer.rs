@@ -106,7 +106,7 @@ impl GgufWriter {
     /// Opens a temporary file beside `path` and writes the header to it. The tensors follow; [`TensorWriter::finish`] gives the file its name.
     ///
     /// # Errors
-    /// As [`GgufWriter::header`]; or the file cannot be written.
+    /// As [`GgufWriter::header`]; [`GgufError::NotAFile`] when a device or a pipe has that name; or the file cannot be written.
     pub fn create(self, path: impl AsRef<Path>) -> Result<TensorWriter, GgufError> {
         let path = path.as_ref().to_owned();
         let io = |source| GgufError::Io { op: "write", path: path.clone(), source };
@@ -114,6 +114,13 @@ impl GgufWriter {
             Some(p) if !p.as_os_str().is_empty() => p,
             _ => Path::new("."),
         };
+        std::fs::metadata(folder).map_err(io)?;
+        // Renaming onto a folder fails in the end, and onto a device or a pipe it would put a file in its place.
+        match std::fs::metadata(&path) {
+            Ok(found) if found.is_dir() => return Err(io(std::io::ErrorKind::IsADirectory.into())),
+            Ok(found) if !found.is_file() => return Err(GgufError::NotAFile { path }),
+            _ => {}
+        }
         let mut name = std::ffi::OsString::from(".");
         name.push(path.file_name().unwrap_or_default());
         name.push(".");

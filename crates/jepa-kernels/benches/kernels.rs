@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use jepa_kernels::{Act, Epilogue, F32Rows, Heads, Isa, Mask, Tokens, attention, layer_norm, linear};
+use jepa_kernels::{Act, Epilogue, F32Rows, Heads, Isa, Mask, Precision, Tokens, attention, layer_norm, linear};
 
 fn main() {
     let mut state = 1u64;
@@ -27,7 +27,7 @@ fn main() {
             let weights = F32Rows { values: &w, inputs };
             for (name, act) in [("plain", None), ("gelu", Some(Act::GeluErf))] {
                 let epilogue = Epilogue { bias: Some(&bias), act, ..Default::default() };
-                let ms = best(|| linear(isa, &x, &weights, epilogue, &mut out));
+                let ms = best(|| linear(isa, Precision::Highest, &x, &weights, epilogue, &mut out));
                 let flops = 2.0 * (rows * inputs * outputs) as f64;
                 println!(
                     "{} linear {rows}x{inputs}x{outputs} {name}: {ms:.2} ms, {:.0} GF/s",
@@ -41,7 +41,9 @@ fn main() {
             let (qkv, mut out) = (noise(tokens * 3 * width), vec![0.0; tokens * width]);
             let part = |i: usize| Tokens { values: &qkv, stride: 3 * width, first: i * width };
             let size = Heads { batch: 1, tokens, heads, head_dim };
-            let ms = best(|| attention(isa, size, [part(0), part(1), part(2)], None, Mask::Full, &mut out));
+            let ms = best(|| {
+                attention(isa, Precision::Highest, size, [part(0), part(1), part(2)], None, Mask::Full, &mut out)
+            });
             let flops = 4.0 * (tokens * tokens * width) as f64;
             println!("{} attention {tokens}x{heads}x{head_dim}: {ms:.2} ms, {:.0} GF/s", isa.name(), flops / ms / 1e6);
         }

@@ -14,7 +14,18 @@ enum Level {
     Portable,
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only x86 has it"))]
     Avx2,
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only x86 has it"))]
+    Avx512,
 }
+
+/// Value of the parameter `SET` of a body that is compiled for the baseline of the target.
+pub(crate) const PORTABLE: u8 = 0;
+
+/// `SET` of a body compiled for AVX2, FMA and F16C.
+pub(crate) const AVX2: u8 = 1;
+
+/// `SET` of a body compiled for AVX-512 F, BW, DQ and VL besides.
+pub(crate) const AVX512: u8 = 2;
 
 /// `JEPA_KERNELS` names no instruction set of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +47,14 @@ impl Isa {
         #[cfg(target_arch = "x86_64")]
         if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("f16c") {
             all.push(Self(Level::Avx2));
+            // Set apart, the parts of AVX-512 are found on no machine that is worth a kernel of its own.
+            if is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+            {
+                all.push(Self(Level::Avx512));
+            }
         }
         all
     }
@@ -59,39 +78,61 @@ impl Isa {
         })
     }
 
-    /// `portable` or `avx2`.
+    /// `portable`, `avx2` or `avx512`.
     pub fn name(self) -> &'static str {
         match self.0 {
             Level::Portable => "portable",
             Level::Avx2 => "avx2",
+            Level::Avx512 => "avx512",
         }
     }
 
-    /// Whether AVX2, FMA and F16C may be used.
-    pub(crate) fn has_avx2(self) -> bool {
-        self.0 >= Level::Avx2
+    /// Whether two bf16 products at a time may be asked for, and are worth it.
+    pub(crate) fn has_bf16(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        return self.0 >= Level::Avx512 && is_x86_feature_detected!("avx512bf16");
+        #[cfg(not(target_arch = "x86_64"))]
+        false
+    }
+
+    /// The value of `SET` for [`compiled_for_each_isa`].
+    pub(crate) fn set(self) -> u8 {
+        match self.0 {
+            Level::Portable => PORTABLE,
+            Level::Avx2 => AVX2,
+            Level::Avx512 => AVX512,
+        }
     }
 }
 
-/// Makes `$name(isa, …)` run `$body::<FMA>(…)` compiled for the instruction set: `FMA` says whether `mul_add` is one instruction.
+/// Makes `$name(isa, …)` run `$body::<SET>(…)` compiled for the instruction set that `SET` names.
 ///
 /// The body must be `#[inline(always)]`, so that it is compiled anew inside the function that has the instruction set.
 macro_rules! compiled_for_each_isa {
     ($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:ident) => {
         $(#[$doc])*
-        #[allow(clippy::too_many_arguments, reason = "a kernel's operands and sizes")]
         fn $name(isa: $crate::isa::Isa, $($arg: $ty),*) {
             #[cfg(target_arch = "x86_64")]
-            if isa.has_avx2() {
+            {
                 #[target_feature(enable = "avx2,fma,f16c")]
-                #[allow(clippy::too_many_arguments, reason = "a kernel's operands and sizes")]
                 fn avx2($($arg: $ty),*) {
-                    $body::<true>($($arg),*);
+                    $body::<{ $crate::isa::AVX2 }>($($arg),*);
                 }
-                // SAFETY: an `Isa` with AVX2 exists only on a machine that has AVX2, FMA and F16C.
-                return unsafe { avx2($($arg),*) };
+                #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl")]
+                fn avx512($($arg: $ty),*) {
+                    $body::<{ $crate::isa::AVX512 }>($($arg),*);
+                }
+                match isa.set() {
+                    // SAFETY: an `Isa` of this set exists only on a machine that has AVX2, FMA and F16C.
+                    $crate::isa::AVX2 => return unsafe { avx2($($arg),*) },
+                    // SAFETY: an `Isa` of this set exists only on a machine that has the four parts of AVX-512 and all of the above.
+                    $crate::isa::AVX512 => return unsafe { avx512($($arg),*) },
+                    _ => {}
+                }
             }
-            $body::<false>($($arg),*);
+            #[cfg(not(target_arch = "x86_64"))]
+            let _ = isa;
+            $body::<{ $crate::isa::PORTABLE }>($($arg),*);
         }
     };
 }

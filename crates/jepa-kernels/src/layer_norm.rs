@@ -5,15 +5,15 @@ use rayon::prelude::*;
 use crate::isa::{Isa, compiled_for_each_isa};
 use crate::vector::mul_add;
 
-/// Rows that one thread takes at a time.
-const ROWS_PER_TASK: usize = 16;
+/// Values that one thread takes at a time, in whole rows: less is done before another thread wakes up.
+const TASK: usize = 1 << 16;
 
-/// Lanes of the running sums: independent chains that the compiler keeps in vector registers.
-const LANES: usize = 16;
+/// Lanes of the running sums: independent chains that the compiler keeps in vector registers, enough to hide an addition's latency.
+const LANES: usize = 64;
 
 /// Normalises every row of `x` to mean 0 and variance 1, then multiplies by `gamma` and adds `beta`.
 ///
-/// **Shapes** `x` and `out` `[rows, dim]`, `gamma` and `beta` `[dim]`. The mean first, to twice its precision, so that a large one costs no
+/// **Shapes** `x` and `out` `[rows, dim]`, `gamma` and `beta` `[dim]`. The mean first, then to twice its precision, so that a large one costs no
 /// accuracy; the variance is the biased one.
 ///
 /// # Panics
@@ -21,49 +21,60 @@ const LANES: usize = 16;
 pub fn layer_norm(isa: Isa, x: &[f32], gamma: &[f32], beta: &[f32], eps: f32, out: &mut [f32]) {
     let dim = gamma.len();
     assert!(dim > 0 && beta.len() == dim && x.len().is_multiple_of(dim) && out.len() == x.len(), "layer_norm: lengths");
-    x.par_chunks(ROWS_PER_TASK * dim)
-        .zip(out.par_chunks_mut(ROWS_PER_TASK * dim))
-        .for_each(|(x, out)| rows(isa, x, gamma, beta, eps, out));
+    if x.len() <= TASK || rayon::current_num_threads() == 1 {
+        return rows(isa, x, gamma, beta, eps, out);
+    }
+    let task = TASK.div_ceil(dim) * dim;
+    x.par_chunks(task).zip(out.par_chunks_mut(task)).for_each(|(x, out)| rows(isa, x, gamma, beta, eps, out));
 }
 
 compiled_for_each_isa!(fn rows(x: &[f32], gamma: &[f32], beta: &[f32], eps: f32, out: &mut [f32]) = rows_body);
 
 #[inline(always)]
-fn rows_body<const FMA: bool>(x: &[f32], gamma: &[f32], beta: &[f32], eps: f32, out: &mut [f32]) {
+fn rows_body<const SET: u8>(x: &[f32], gamma: &[f32], beta: &[f32], eps: f32, out: &mut [f32]) {
     let dim = gamma.len();
     for (x, out) in x.chunks_exact(dim).zip(out.chunks_exact_mut(dim)) {
-        let rough = sum(x, |v| v) / dim as f32;
+        let [sum] = sums(x, |v| [v]);
+        let rough = sum / dim as f32;
         // What rounding left of the mean, which counts where it is large against the spread.
-        let rest = sum(x, |v| v - rough) / dim as f32;
-        let variance = sum(x, |v| (v - rough - rest) * (v - rough - rest)) / dim as f32;
+        let [rest, squares] = sums(x, |v| [v - rough, (v - rough) * (v - rough)]).map(|sum| sum / dim as f32);
+        let variance = (squares - rest * rest).max(0.0);
         let scale = 1.0 / (variance + eps).sqrt();
         for (((out, &v), &g), &b) in out.iter_mut().zip(x).zip(gamma).zip(beta) {
-            *out = mul_add::<FMA>((v - rough - rest) * scale, g, b);
+            *out = mul_add::<SET>((v - rough - rest) * scale, g, b);
         }
     }
 }
 
-/// Sum of `f` over a row in [`LANES`] chains.
+/// Sums of `f` over a row in [`LANES`] chains.
 #[inline(always)]
-fn sum(row: &[f32], f: impl Fn(f32) -> f32) -> f32 {
+fn sums<const N: usize>(row: &[f32], f: impl Fn(f32) -> [f32; N]) -> [f32; N] {
     let (blocks, rest) = row.as_chunks::<LANES>();
-    let mut lanes = [0.0f32; LANES];
+    let mut lanes = [[0.0f32; LANES]; N];
     for block in blocks {
-        for (lane, &v) in lanes.iter_mut().zip(block) {
-            *lane += f(v);
+        for i in 0..LANES {
+            let terms = f(block[i]);
+            for n in 0..N {
+                lanes[n][i] += terms[n];
+            }
         }
     }
-    for (lane, &v) in lanes.iter_mut().zip(rest) {
-        *lane += f(v);
-    }
-    let mut width = LANES / 2;
-    while width > 0 {
-        for i in 0..width {
-            lanes[i] += lanes[i + width];
+    for (i, &v) in rest.iter().enumerate() {
+        let terms = f(v);
+        for n in 0..N {
+            lanes[n][i] += terms[n];
         }
-        width /= 2;
     }
-    lanes[0]
+    lanes.map(|mut lanes| {
+        let mut width = LANES / 2;
+        while width > 0 {
+            for i in 0..width {
+                lanes[i] += lanes[i + width];
+            }
+            width /= 2;
+        }
+        lanes[0]
+    })
 }
 
 #[cfg(test)]

@@ -7,9 +7,14 @@
 
 mod activation;
 mod attention;
+mod flash;
 mod gemm;
 mod isa;
 mod layer_norm;
+mod pack;
+mod precision;
+mod threads;
+mod tile;
 mod vector;
 mod weights;
 
@@ -19,4 +24,5 @@ pub use attention::{Heads, Mask, Tokens, Turns, attention};
 pub use gemm::{Epilogue, linear};
 pub use isa::{Isa, IsaError};
 pub use layer_norm::layer_norm;
-pub use weights::{F16Rows, F32Columns, F32Rows, WeightRows};
+pub use precision::Precision;
+pub use weights::{Bf16Rows, F16Rows, F32Columns, F32Rows, Q8_0Rows, Stored, WeightRows};

@@ -1,12 +1,9 @@
-//! Weight matrices as they lie in memory, and how a panel of one is laid out for the GEMM.
+//! Weight matrices as they lie in memory.
 
 use std::ops::Range;
 
-use half::f16;
 use half::slice::HalfFloatSliceExt;
-
-/// Outputs of a panel: the width of the register tile.
-pub(crate) const PANEL: usize = 16;
+use half::{bf16, f16};
 
 /// A weight matrix `[outputs, inputs]` in whatever form it is stored.
 ///
@@ -18,33 +15,31 @@ pub trait WeightRows: Sync {
     /// Columns: values that go in.
     fn inputs(&self) -> usize;
 
-    /// Writes the columns `inputs` of row `output` as f32.
+    /// Writes the columns `inputs` of row `output` as f32. Of a matrix that is [`Stored::Otherwise`], `inputs` starts at a multiple of 256.
     fn row(&self, output: usize, inputs: Range<usize>, out: &mut [f32]);
 
-    /// Writes a panel: `panel[k · 16 + j]` is the weight of row `first + j`, column `inputs.start + k`; rows behind the last are 0.
-    fn panel(&self, first: usize, inputs: Range<usize>, panel: &mut [f32]) {
-        let (depth, rows) = (inputs.len(), (self.outputs() - first).min(PANEL));
-        let mut piece = [[0.0f32; PIECE]; PANEL];
-        for start in (0..depth).step_by(PIECE) {
-            let len = PIECE.min(depth - start);
-            for (j, row) in piece.iter_mut().enumerate().take(rows) {
-                self.row(first + j, inputs.start + start..inputs.start + start + len, &mut row[..len]);
-            }
-            transpose(&piece, len, &mut panel[start * PANEL..(start + len) * PANEL]);
-        }
+    /// The memory itself, where it is of a form that the kernels read without [`WeightRows::row`].
+    fn stored(&self) -> Stored<'_> {
+        Stored::Otherwise
     }
 }
 
-/// Columns that are transposed at a time: a piece stays in the first-level cache. Blocks of quantised types are at most this long.
-pub(crate) const PIECE: usize = 256;
-
-fn transpose(piece: &[[f32; PIECE]; PANEL], len: usize, panel: &mut [f32]) {
-    let (columns, _) = panel.as_chunks_mut::<PANEL>();
-    for (k, column) in columns.iter_mut().enumerate().take(len) {
-        for (j, value) in column.iter_mut().enumerate() {
-            *value = piece[j][k];
-        }
-    }
+/// Memory of a weight matrix.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Stored<'a> {
+    /// `[outputs, inputs]`.
+    F32(&'a [f32]),
+    /// `[outputs, inputs]`.
+    F16(&'a [f16]),
+    /// `[outputs, inputs]`.
+    Bf16(&'a [bf16]),
+    /// Blocks `[outputs, inputs / 32]` of 34 bytes: an f16 scale, little endian, and 32 signed bytes.
+    Q8_0(&'a [u8]),
+    /// `[inputs, outputs]`.
+    Columns(&'a [f32]),
+    /// Anything else.
+    Otherwise,
 }
 
 /// f32 rows, `[outputs, inputs]`: a matrix of a file as it is.
@@ -67,6 +62,10 @@ impl WeightRows for F32Rows<'_> {
 
     fn row(&self, output: usize, inputs: Range<usize>, out: &mut [f32]) {
         out.copy_from_slice(&self.values[output * self.inputs..][inputs]);
+    }
+
+    fn stored(&self) -> Stored<'_> {
+        Stored::F32(self.values)
     }
 }
 
@@ -94,18 +93,12 @@ impl WeightRows for F32Columns<'_> {
         }
     }
 
-    fn panel(&self, first: usize, inputs: Range<usize>, panel: &mut [f32]) {
-        let width = (self.outputs - first).min(PANEL);
-        let (columns, _) = panel.as_chunks_mut::<PANEL>();
-        for (k, column) in inputs.zip(columns) {
-            let values = &self.values[k * self.outputs + first..][..width];
-            column[..width].copy_from_slice(values);
-            column[width..].fill(0.0);
-        }
+    fn stored(&self) -> Stored<'_> {
+        Stored::Columns(self.values)
     }
 }
 
-/// f16 rows, `[outputs, inputs]`, as their bits.
+/// f16 rows, `[outputs, inputs]`.
 #[derive(Clone, Copy, Debug)]
 pub struct F16Rows<'a> {
     /// The values, row after row.
@@ -126,36 +119,74 @@ impl WeightRows for F16Rows<'_> {
     fn row(&self, output: usize, inputs: Range<usize>, out: &mut [f32]) {
         self.values[output * self.inputs..][inputs].convert_to_f32_slice(out);
     }
+
+    fn stored(&self) -> Stored<'_> {
+        Stored::F16(self.values)
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// bf16 rows, `[outputs, inputs]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Bf16Rows<'a> {
+    /// The values, row after row.
+    pub values: &'a [bf16],
+    /// Columns.
+    pub inputs: usize,
+}
 
-    /// A panel of every form holds the same numbers, and zeros behind the last row.
-    #[test]
-    fn panels_are_the_transposed_rows() {
-        let (outputs, inputs) = (21, 300);
-        let values: Vec<f32> = (0..outputs * inputs).map(|i| (i % 1000) as f32 - 500.0).collect();
-        let halves: Vec<f16> = values.iter().map(|&v| f16::from_f32(v)).collect();
-        let columns: Vec<f32> = (0..inputs * outputs).map(|i| values[i % outputs * inputs + i / outputs]).collect();
-        let forms: [&dyn WeightRows; 3] = [
-            &F32Rows { values: &values, inputs },
-            &F16Rows { values: &halves, inputs },
-            &F32Columns { values: &columns, outputs },
-        ];
-        for form in forms {
-            assert_eq!((form.outputs(), form.inputs()), (outputs, inputs));
-            for (first, range) in [(0, 0..300), (16, 7..299), (16, 3..4)] {
-                let mut panel = vec![f32::NAN; range.len() * PANEL];
-                form.panel(first, range.clone(), &mut panel);
-                for (k, column) in range.clone().zip(panel.chunks(PANEL)) {
-                    for (j, &value) in column.iter().enumerate() {
-                        let wanted = if first + j < outputs { values[(first + j) * inputs + k] } else { 0.0 };
-                        assert_eq!(value, wanted, "row {} column {k}", first + j);
-                    }
-                }
-            }
+impl WeightRows for Bf16Rows<'_> {
+    fn outputs(&self) -> usize {
+        self.values.len() / self.inputs
+    }
+
+    fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    fn row(&self, output: usize, inputs: Range<usize>, out: &mut [f32]) {
+        self.values[output * self.inputs..][inputs].convert_to_f32_slice(out);
+    }
+
+    fn stored(&self) -> Stored<'_> {
+        Stored::Bf16(self.values)
+    }
+}
+
+/// Values of a block of q8_0.
+pub(crate) const Q8_0_VALUES: usize = 32;
+
+/// Bytes of a block of q8_0.
+pub(crate) const Q8_0_BYTES: usize = 2 + Q8_0_VALUES;
+
+/// Rows of ggml's q8_0, `[outputs, inputs / 32]` blocks: 32 signed bytes behind their common scale, an f16.
+#[derive(Clone, Copy, Debug)]
+pub struct Q8_0Rows<'a> {
+    /// The blocks as they lie in a file, row after row.
+    pub bytes: &'a [u8],
+    /// Columns: a multiple of 32.
+    pub inputs: usize,
+}
+
+impl WeightRows for Q8_0Rows<'_> {
+    fn outputs(&self) -> usize {
+        self.bytes.len() / (self.inputs / Q8_0_VALUES * Q8_0_BYTES)
+    }
+
+    fn inputs(&self) -> usize {
+        self.inputs
+    }
+
+    fn row(&self, output: usize, inputs: Range<usize>, out: &mut [f32]) {
+        let row = self.inputs / Q8_0_VALUES * Q8_0_BYTES;
+        let (blocks, _) = self.bytes[output * row..][..row].as_chunks::<Q8_0_BYTES>();
+        for (k, out) in inputs.zip(out) {
+            let block = &blocks[k / Q8_0_VALUES];
+            let scale = f16::from_le_bytes([block[0], block[1]]).to_f32();
+            *out = scale * f32::from(block[2 + k % Q8_0_VALUES].cast_signed());
         }
+    }
+
+    fn stored(&self) -> Stored<'_> {
+        Stored::Q8_0(self.bytes)
     }
 }

@@ -1,6 +1,6 @@
 //! Attention against a softmax in f64.
 
-use jepa_kernels::{Heads, Isa, Mask, Tokens, Turns, attention};
+use jepa_kernels::{Heads, Isa, Mask, Precision, Tokens, Turns, attention};
 use proptest::prelude::*;
 
 #[allow(dead_code, reason = "shared by several tests")]
@@ -69,8 +69,13 @@ fn check(size: Heads, spread: f32, seed: u64, with_turns: usize, mask: Mask<'_>)
     let part = |i: usize| Tokens { values: &qkv, stride: 3 * width, first: i * width };
     for isa in Isa::all() {
         let mut out = vec![f32::NAN; batch * tokens * width];
-        attention(isa, size, [part(0), part(1), part(2)], turns, mask, &mut out);
+        attention(isa, Precision::Highest, size, [part(0), part(1), part(2)], turns, mask, &mut out);
         rows_close(&out, &wanted, width, 3e-6 * f64::from(spread.max(1.0)).powi(2));
+        if spread <= 1.0 {
+            // Operands of 8 bits: an error of 2^-9 in each weight and value, and in the scores.
+            attention(isa, Precision::Medium, size, [part(0), part(1), part(2)], turns, mask, &mut out);
+            rows_close(&out, &wanted, width, 0.02);
+        }
     }
 }
 
@@ -101,7 +106,7 @@ proptest! {
 /// Several blocks of keys and of queries, at the widths of real heads; scores in the hundreds.
 #[test]
 fn long_sequences_and_large_scores_equal_the_plain_softmax() {
-    for (tokens, head_dim) in [(257, 80), (600, 64), (513, 88), (300, 22)] {
+    for (tokens, head_dim) in [(1, 64), (7, 88), (197, 64), (257, 80), (600, 64), (513, 88), (300, 22)] {
         check(Heads { batch: 1, tokens, heads: 2, head_dim }, 1.0, 5, 1, Mask::Full);
         check(Heads { batch: 1, tokens, heads: 1, head_dim }, 12.0, 6, 0, Mask::Full);
     }
@@ -116,17 +121,47 @@ fn a_later_frame_changes_no_earlier_one() {
     let seen: Vec<usize> = (0..300).map(|i| (i / 100 + 1) * 100).collect();
     let mut random = noise(3);
     let mut qkv: Vec<f32> = (0..300 * 3 * 48).map(|_| random()).collect();
-    let run = |qkv: &[f32], isa| {
+    let run = |qkv: &[f32], isa, precision| {
         let part = |i: usize| Tokens { values: qkv, stride: 144, first: i * 48 };
         let mut out = vec![0.0; 300 * 48];
-        attention(isa, size, [part(0), part(1), part(2)], None, Mask::Leading { prefix: 0, seen: &seen }, &mut out);
+        let mask = Mask::Leading { prefix: 0, seen: &seen };
+        attention(isa, precision, size, [part(0), part(1), part(2)], None, mask, &mut out);
         out
     };
-    for isa in Isa::all() {
-        let before = run(&qkv, isa);
+    for (isa, precision) in Isa::all().into_iter().flat_map(|isa| [(isa, Precision::Highest), (isa, Precision::Medium)])
+    {
+        let before = run(&qkv, isa, precision);
         qkv[200 * 144..].iter_mut().for_each(|v| *v = 5.0 * random());
-        let after = run(&qkv, isa);
+        let after = run(&qkv, isa, precision);
         assert_eq!(before[..200 * 48], after[..200 * 48]);
         assert_ne!(before[200 * 48..], after[200 * 48..]);
+    }
+}
+
+/// Heads wider than a tile is deep are summed in slices.
+#[test]
+fn no_head_is_too_wide() {
+    for head_dim in [257, 512, 600, 1100] {
+        check(Heads { batch: 1, tokens: 37, heads: 2, head_dim }, 1.0, head_dim as u64, 1, Mask::Full);
+    }
+}
+
+/// One thread or many, also where a head is dealt out to several.
+#[test]
+fn the_number_of_threads_changes_no_bit() {
+    let mut random = noise(11);
+    let size = Heads { batch: 1, tokens: 257, heads: 3, head_dim: 24 };
+    let qkv: Vec<f32> = (0..257 * 3 * 72).map(|_| random()).collect();
+    for isa in Isa::all() {
+        let run = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let mut out = vec![0.0; 257 * 72];
+            let part = |i: usize| Tokens { values: &qkv, stride: 216, first: i * 72 };
+            let parts = [part(0), part(1), part(2)];
+            pool.install(|| attention(isa, Precision::Highest, size, parts, None, Mask::Full, &mut out));
+            out
+        };
+        assert_eq!(run(1), run(2));
+        assert_eq!(run(1), run(7));
     }
 }

@@ -1,7 +1,11 @@
 //! Linear layers against sums in f64.
 
-use half::f16;
-use jepa_kernels::{Act, Epilogue, F16Rows, F32Columns, F32Rows, Isa, WeightRows, linear};
+use std::ops::Range;
+
+use half::{bf16, f16};
+use jepa_kernels::{
+    Act, Bf16Rows, Epilogue, F16Rows, F32Columns, F32Rows, Isa, Precision, Q8_0Rows, Stored, WeightRows, linear,
+};
 use proptest::prelude::*;
 
 mod plain;
@@ -23,14 +27,47 @@ fn by_hand(x: &[f32], w: &[f32], inputs: usize, epilogue: &Epilogue<'_>, start: 
     out
 }
 
-fn check(rows: usize, inputs: usize, outputs: usize, seed: u64, choice: usize) {
+/// A matrix of which the kernels know nothing but its rows, as an unknown quantised type.
+struct ByRow<'a>(F32Rows<'a>);
+
+impl WeightRows for ByRow<'_> {
+    fn outputs(&self) -> usize {
+        self.0.outputs()
+    }
+
+    fn inputs(&self) -> usize {
+        self.0.inputs()
+    }
+
+    fn row(&self, output: usize, inputs: Range<usize>, out: &mut [f32]) {
+        assert!(inputs.start.is_multiple_of(256), "blocks of 256 are never cut");
+        self.0.row(output, inputs, out);
+    }
+}
+
+/// q8_0 blocks of a matrix, and the values that they stand for.
+fn quantised(w: &[f32]) -> (Vec<u8>, Vec<f32>) {
+    let (mut bytes, mut values) = (Vec::new(), Vec::new());
+    for block in w.chunks(32) {
+        let scale = f16::from_f32(block.iter().fold(0.0f32, |most, v| most.max(v.abs())) / 127.0);
+        bytes.extend(scale.to_le_bytes());
+        for v in block {
+            let q = (v / scale.to_f32()).round().clamp(-128.0, 127.0) as i8;
+            bytes.push(q.cast_unsigned());
+            values.push(f32::from(q) * scale.to_f32());
+        }
+    }
+    (bytes, values)
+}
+
+/// All forms of a weight, on all instruction sets. `spread` is the size of some channels of `x`, as real models have.
+fn check(rows: usize, inputs: usize, outputs: usize, seed: u64, choice: usize, spread: f32) {
     let mut random = noise(seed);
     let mut values = |n: usize| (0..n).map(|_| random()).collect::<Vec<f32>>();
-    let (x, start) = (values(rows * inputs), values(rows * outputs));
+    let (mut x, start) = (values(rows * inputs), values(rows * outputs));
+    x.iter_mut().skip(inputs / 3).step_by(inputs).for_each(|v| *v *= spread);
     let (bias, scale) = (values(outputs), values(outputs));
-    let halves: Vec<f16> = values(outputs * inputs).into_iter().map(f16::from_f32).collect();
-    let w: Vec<f32> = halves.iter().map(|w| w.to_f32()).collect();
-    let columns: Vec<f32> = (0..inputs * outputs).map(|i| w[i % outputs * inputs + i / outputs]).collect();
+    let raw = values(outputs * inputs);
     let epilogue = match choice {
         0 => Epilogue::default(),
         1 => Epilogue { bias: Some(&bias), ..Default::default() },
@@ -39,21 +76,33 @@ fn check(rows: usize, inputs: usize, outputs: usize, seed: u64, choice: usize) {
         4 => Epilogue { bias: Some(&bias), scale: Some(&scale), add: true, ..Default::default() },
         _ => Epilogue { act: Some(Act::Silu), ..Default::default() },
     };
-    let wanted = by_hand(&x, &w, inputs, &epilogue, &start);
-    let forms: [&dyn WeightRows; 3] = [
-        &F32Rows { values: &w, inputs },
-        &F16Rows { values: &halves, inputs },
-        &F32Columns { values: &columns, outputs },
-    ];
-    for isa in Isa::all() {
-        let mut results = Vec::new();
-        for form in forms {
-            let mut out = start.clone();
-            linear(isa, &x, form, epilogue, &mut out);
-            rows_close(&out, &wanted, outputs, 2e-6 * (inputs as f64).sqrt());
-            results.push(out);
+    let compare = |w: &[f32], forms: &[&dyn WeightRows]| {
+        let wanted = by_hand(&x, w, inputs, &epilogue, &start);
+        for isa in Isa::all() {
+            let mut results = Vec::new();
+            for form in forms {
+                let mut out = start.clone();
+                linear(isa, Precision::Highest, &x, *form, epilogue, &mut out);
+                rows_close(&out, &wanted, outputs, 2e-6 * (inputs as f64).sqrt());
+                results.push(out);
+            }
+            assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{isa:?}: the form of a weight changes no bit");
         }
-        assert!(results.windows(2).all(|pair| pair[0] == pair[1]), "{isa:?}: the form of a weight changes no bit");
+    };
+    let halves: Vec<f16> = raw.iter().map(|&w| f16::from_f32(w)).collect();
+    let w: Vec<f32> = halves.iter().map(|w| w.to_f32()).collect();
+    let columns: Vec<f32> = (0..inputs * outputs).map(|i| w[i % outputs * inputs + i / outputs]).collect();
+    let whole = F32Rows { values: &w, inputs };
+    compare(
+        &w,
+        &[&whole, &F16Rows { values: &halves, inputs }, &F32Columns { values: &columns, outputs }, &ByRow(whole)],
+    );
+    let brains: Vec<bf16> = raw.iter().map(|&w| bf16::from_f32(w)).collect();
+    let w: Vec<f32> = brains.iter().map(|w| w.to_f32()).collect();
+    compare(&w, &[&F32Rows { values: &w, inputs }, &Bf16Rows { values: &brains, inputs }]);
+    if inputs.is_multiple_of(32) {
+        let (bytes, w) = quantised(&raw);
+        compare(&w, &[&F32Rows { values: &w, inputs }, &Q8_0Rows { bytes: &bytes, inputs }]);
     }
 }
 
@@ -62,37 +111,125 @@ proptest! {
 
     #[test]
     fn equals_the_plain_sum(rows in 0usize..20, inputs in 1usize..100, outputs in 1usize..80, seed: u64, choice in 0usize..6) {
-        check(rows, inputs, outputs, seed, choice);
+        check(rows, inputs, outputs, seed, choice, 1.0);
     }
 }
 
 #[test]
 fn odd_sizes_of_real_models_equal_the_plain_sum() {
-    for (i, (rows, inputs, outputs)) in
-        [(1, 1408, 176), (7, 588, 384), (197, 88, 257), (257, 176, 88), (3, 6144, 33), (13, 1025, 129)]
-            .into_iter()
-            .enumerate()
-    {
-        check(rows, inputs, outputs, i as u64 + 1, i);
+    let sizes = [
+        (1, 1408, 176),
+        (7, 588, 384),
+        (197, 88, 257),
+        (257, 176, 88),
+        (3, 6144, 33),
+        (13, 1025, 129),
+        (1, 6144, 588),
+        (7, 1408, 176),
+        (197, 588, 88),
+        (257, 1408, 48),
+        (29, 96, 1408),
+        (15, 1056, 176),
+    ];
+    for (i, (rows, inputs, outputs)) in sizes.into_iter().enumerate() {
+        check(rows, inputs, outputs, i as u64 + 1, i % 6, 300.0);
     }
 }
 
-/// One thread or many, the sums are the same.
+/// Bf16 products are those of the rounded operands, whatever the weights are stored in, and `High` is no less than f32.
+#[test]
+fn precisions_are_what_they_say() {
+    for (rows, inputs, outputs) in [(1, 33, 17), (7, 588, 48), (197, 1440, 37), (30, 6144, 20)] {
+        let mut random = noise(inputs as u64);
+        let mut values = |n: usize| (0..n).map(|_| random()).collect::<Vec<f32>>();
+        let (x, raw, bias) = (values(rows * inputs), values(inputs * outputs), values(outputs));
+        let halves: Vec<f16> = raw.iter().map(|&w| f16::from_f32(w)).collect();
+        let w: Vec<f32> = halves.iter().map(|w| w.to_f32()).collect();
+        let columns: Vec<f32> = (0..inputs * outputs).map(|i| w[i % outputs * inputs + i / outputs]).collect();
+        let epilogue = Epilogue { bias: Some(&bias), ..Default::default() };
+        let round = |v: &[f32]| v.iter().map(|&v| bf16::from_f32(v).to_f32()).collect::<Vec<f32>>();
+        let rounded = by_hand(&round(&x), &round(&w), inputs, &epilogue, &[]);
+        let whole = F32Rows { values: &w, inputs };
+        let forms: [&dyn WeightRows; 4] =
+            [&whole, &F16Rows { values: &halves, inputs }, &F32Columns { values: &columns, outputs }, &ByRow(whole)];
+        for isa in Isa::all() {
+            let run = |precision, form: &dyn WeightRows| {
+                let mut out = vec![f32::NAN; rows * outputs];
+                linear(isa, precision, &x, form, epilogue, &mut out);
+                out
+            };
+            let highest = run(Precision::Highest, &whole);
+            assert_eq!(highest, run(Precision::High, &whole));
+            for form in forms {
+                let medium = run(Precision::Medium, form);
+                if multiplies_bf16(isa) {
+                    rows_close(&medium, &rounded, outputs, 2e-6 * (inputs as f64).sqrt());
+                    assert_ne!(medium, highest, "bf16 is not f32");
+                } else {
+                    assert_eq!(medium, highest);
+                }
+            }
+        }
+    }
+}
+
+fn multiplies_bf16(isa: Isa) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return isa.name() == "avx512" && is_x86_feature_detected!("avx512bf16");
+    #[cfg(not(target_arch = "x86_64"))]
+    isa.name().is_empty()
+}
+
+/// A form that claims more than it holds is refused, not read past its end.
+#[test]
+fn memory_that_is_too_short_is_not_read() {
+    struct Liar<'a>(&'a [f32]);
+    impl WeightRows for Liar<'_> {
+        fn outputs(&self) -> usize {
+            64
+        }
+
+        fn inputs(&self) -> usize {
+            64
+        }
+
+        fn row(&self, _: usize, _: Range<usize>, out: &mut [f32]) {
+            out.fill(1.0);
+        }
+
+        fn stored(&self) -> Stored<'_> {
+            Stored::F32(self.0)
+        }
+    }
+    let values = [2.0; 20 * 64];
+    for isa in Isa::all() {
+        let mut out = [0.0; 64];
+        linear(isa, Precision::Highest, &[1.0; 64], &Liar(&values), Epilogue::default(), &mut out);
+        // Its second panel has only 4 rows of memory: there, and behind, `row` is asked.
+        assert!(out[16..].iter().all(|&v| v == 64.0), "{isa:?}");
+    }
+}
+
+/// One thread or many, the sums are the same, however rows and outputs are dealt out.
 #[test]
 fn the_number_of_threads_changes_no_bit() {
-    let (rows, inputs, outputs) = (50, 700, 900);
-    let mut random = noise(9);
-    let (x, w): (Vec<f32>, Vec<f32>) =
-        ((0..rows * inputs).map(|_| random()).collect(), (0..inputs * outputs).map(|_| random()).collect());
-    let run = |threads: usize| {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        let mut out = vec![0.0; rows * outputs];
-        pool.install(|| {
-            let isa = *Isa::all().last().unwrap();
-            linear(isa, &x, &F32Rows { values: &w, inputs }, Epilogue::default(), &mut out);
-        });
-        out
-    };
-    assert_eq!(run(1), run(3));
-    assert_eq!(run(1), run(8));
+    for (rows, inputs, outputs) in [(50, 700, 900), (700, 90, 40), (1, 1100, 33)] {
+        let mut random = noise(9);
+        let (x, w): (Vec<f32>, Vec<f32>) =
+            ((0..rows * inputs).map(|_| random()).collect(), (0..inputs * outputs).map(|_| random()).collect());
+        for isa in Isa::all() {
+            let run = |threads: usize, precision| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                let mut out = vec![0.0; rows * outputs];
+                pool.install(|| {
+                    linear(isa, precision, &x, &F32Rows { values: &w, inputs }, Epilogue::default(), &mut out);
+                });
+                out
+            };
+            for precision in [Precision::Highest, Precision::Medium] {
+                assert_eq!(run(1, precision), run(3, precision));
+                assert_eq!(run(1, precision), run(8, precision));
+            }
+        }
+    }
 }

@@ -9,8 +9,8 @@ use crate::error::ModelError;
 use crate::families;
 use crate::features::Encoded;
 use crate::nn::{
-    Act, Block, BlockConfig, Grid, Pixels, Rope, RopeAngles, TokenIds, Visibility, resize_table_2d, resize_table_3d,
-    tubelets,
+    Act, Block, BlockConfig, Grid, Pixels, Rope, RopeAngles, TokenIds, Visibility, linear, resize_table_2d,
+    resize_table_3d, tubelets,
 };
 use crate::trace::Trace;
 
@@ -238,7 +238,7 @@ impl<B: Backend> Encoder<B> {
         if let Some(context) = pass.options.context {
             context.check(batch, grid.tokens())?;
         }
-        let x = embed.forward(rows); //                                         [b, n, dim]
+        let x = linear(embed, rows); //                                         [b, n, dim]
         pass.trace.see(&x, || name.to_owned());
         Ok((x, grid))
     }

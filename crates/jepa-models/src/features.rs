@@ -3,7 +3,7 @@
 use crate::encoder::{EncoderConfig, Projector};
 use crate::error::ModelError;
 use crate::families;
-use crate::nn::Grid;
+use crate::nn::{Grid, linear};
 use crate::trace::Trace;
 use burn::prelude::*;
 
@@ -75,7 +75,7 @@ impl<B: Backend> Encoded<B> {
         Ok(match (pool, &self.proj) {
             (Pool::Auto, _) => self.pool(tokens, families::about(self.config.family).pool)?,
             (Pool::Mean, _) => tokens.clone().narrow(1, self.prefix, n - self.prefix).mean_dim(1).squeeze_dim(1), // [b, dim]
-            (Pool::State, Some((up, act, down))) => down.forward(act.forward(up.forward(cls()))), // [b, dim]
+            (Pool::State, Some((up, act, down))) => linear(down, act.forward(linear(up, cls()))), // [b, dim]
             (Pool::Cls | Pool::State, _) => cls(),
         })
     }

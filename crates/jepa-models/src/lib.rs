@@ -22,10 +22,13 @@
 mod activations;
 mod agreement;
 mod bundle;
+#[cfg(feature = "cpu")]
+pub mod cpu;
 mod encoder;
 mod error;
 pub mod families;
 mod features;
+mod fidelity;
 pub mod head;
 mod memory;
 pub mod nn;
@@ -42,6 +45,7 @@ pub use bundle::{Head, Jepa, Predictor, mean_probabilities};
 pub use encoder::{EncodeOptions, Encoder, EncoderConfig, Projector};
 pub use error::ModelError;
 pub use features::{Encoded, LayerSelection, Pool};
+pub use fidelity::{Fidelity, RowAgreement, noise};
 pub use nn::{Grid, Pixels, TokenIds};
 pub use preprocess::{Preprocess, StillImage};
 pub use trace::Trace;

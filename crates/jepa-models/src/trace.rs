@@ -24,7 +24,8 @@ impl<'a, B: Backend> Trace<'a, B> {
         Self { sink: Some(sink) }
     }
 
-    /// Whether somebody looks; asked before anything is computed for the observer alone.
+    /// Whether somebody looks; asked before anything is computed for the observer alone, and before parts are fused whose results nobody sees.
+    /// Results are the same up to rounding.
     pub fn is_watched(&self) -> bool {
         self.sink.is_some()
     }

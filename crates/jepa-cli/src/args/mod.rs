@@ -3,11 +3,13 @@
 mod classify;
 mod compare;
 mod embed;
+mod imatrix;
 mod info;
 mod input;
 mod plan;
 mod predict;
 mod preprocess;
+mod quantize;
 mod rollout;
 mod trace;
 mod verify;
@@ -19,11 +21,13 @@ use crate::backend::BackendName;
 pub(crate) use classify::ClassifyArgs;
 pub(crate) use compare::CompareArgs;
 pub(crate) use embed::EmbedArgs;
+pub(crate) use imatrix::ImatrixArgs;
 pub(crate) use info::InfoArgs;
 pub(crate) use input::{InputArgs, ModelArgs, Size};
 pub(crate) use plan::PlanArgs;
 pub(crate) use predict::{Ids, PredictArgs};
 pub(crate) use preprocess::PreprocessArgs;
+pub(crate) use quantize::QuantizeArgs;
 pub(crate) use rollout::RolloutArgs;
 pub(crate) use trace::TraceArgs;
 pub(crate) use verify::VerifyArgs;
@@ -61,6 +65,10 @@ pub(crate) enum Command {
     Plan(PlanArgs),
     /// Write the exact tensor that would enter the network
     Preprocess(PreprocessArgs),
+    /// Make a smaller file: ggml's block types, bit for bit
+    Quantize(QuantizeArgs),
+    /// Gather which columns of the weights matter, for `quantize --imatrix`
+    Imatrix(ImatrixArgs),
     /// Replay parity cases and compare with their stored outputs
     Verify(VerifyArgs),
     /// Compare two arrays row by row

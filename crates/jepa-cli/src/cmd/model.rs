@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use burn::prelude::Backend;
-use jepa_gguf::{Access, Bundle};
+use jepa_gguf::{Access, Bundle, GgufError, TensorWriter};
 use jepa_models::{Jepa, ModelError};
 
 use crate::args::{ModelArgs, Shared};
 use crate::exit::{CliError, say_on_stderr};
+use crate::interrupt::Unfinished;
 
 /// Opens and checks the file; its warnings go to stderr.
 pub(crate) fn open_bundle(path: &Path, no_mmap: bool, shared: &Shared) -> Result<Bundle, CliError> {
@@ -30,4 +31,19 @@ pub(crate) fn load<B: Backend>(args: &ModelArgs, device: &B::Device, shared: &Sh
 /// An error of the model at `path`.
 pub(crate) fn model_error(path: &Path, source: impl Into<ModelError>) -> CliError {
     CliError::Model { path: path.to_owned(), source: source.into() }
+}
+
+/// Finishes a GGUF file; Ctrl-C leaves nothing of it.
+pub(crate) fn finish_gguf(path: &Path, writer: TensorWriter) -> Result<(), CliError> {
+    let _unfinished = Unfinished::new(writer.temporary_path());
+    writer.finish().map_err(|error| write_error(path, error))
+}
+
+/// An error of writing the GGUF file `path`: the system's word for it where the system refused.
+pub(crate) fn write_error(path: &Path, error: GgufError) -> CliError {
+    match error {
+        GgufError::Io { source, .. } => CliError::output(path, source),
+        GgufError::NotAFile { .. } => CliError::output(path, "this is no regular file"),
+        other => CliError::output(path, other),
+    }
 }

@@ -109,8 +109,14 @@ fn trace_names_tensors_by_their_place_in_the_schema() {
         assert!(names.contains(&name), "{name} in {names:?}");
     }
     s.good(&["embed", "-m", &model("lewm"), &picture(), "--pool", "state", "-o", "state.npy"]);
-    let state: Vec<u8> = s.npy("state.npy").1.iter().flat_map(|v| v.to_le_bytes()).collect();
-    assert_eq!(tensors.tensor("enc.proj.2").unwrap().data(), state);
+    // A watched block is computed part by part: equal up to rounding.
+    let (state, traced) = (s.npy("state.npy").1, tensors.tensor("enc.proj.2").unwrap().data().to_vec());
+    let (traced, _) = traced.as_chunks::<4>();
+    assert_eq!(traced.len(), state.len());
+    let scale = state.iter().fold(0.0f32, |most, v| most.max(v.abs()));
+    for (traced, v) in traced.iter().zip(&state) {
+        assert!((f32::from_le_bytes(*traced) - v).abs() <= 1e-5 * scale, "{v}");
+    }
 
     s.good(&["trace", "-m", &model("lewm"), &picture(), "--filter", "enc.blk.*.attn_out", "-o", "some.safetensors"]);
     let bytes = std::fs::read(s.path("some.safetensors")).unwrap();

@@ -6,6 +6,7 @@ mod embed;
 mod info;
 mod judge;
 mod pixels;
+mod quantize;
 mod refusals;
 mod session;
 mod stops;

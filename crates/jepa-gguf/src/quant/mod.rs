@@ -115,7 +115,7 @@ const fn most(dtype: GgmlType) -> f32 {
 /// The first value, with its place, that `dtype` cannot hold: NaN, infinite, or too large.
 pub(crate) fn out_of_range(dtype: GgmlType, values: &[f32]) -> Option<(usize, f32)> {
     let most = most(dtype);
-    values.iter().copied().enumerate().find(|(_, v)| !(v.abs() <= most))
+    values.iter().copied().enumerate().find(|(_, v)| v.is_nan() || v.abs() > most)
 }
 
 /// What tells a block which of its values matter.

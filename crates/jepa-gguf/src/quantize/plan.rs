@@ -113,12 +113,10 @@ impl<'a> Plan<'a> {
             if dtype != info.dtype() && !info.dtype().is_float() && !options.allow_requantize {
                 return Err(GgufError::Requantize { tensor: expected.name, found: info.dtype(), wanted: dtype });
             }
-            let importance = match options.importance {
-                Some(matrix) if dtype != info.dtype() && uses_importance(dtype) => {
-                    matrix.of(&expected.name, info.row_len())?
-                }
-                _ => None,
-            };
+            // Asked for every tensor, so that a matrix of another model is refused also where no type would use it.
+            let known =
+                options.importance.map(|matrix| matrix.of(&expected.name, info.row_len())).transpose()?.flatten();
+            let importance = known.filter(|_| dtype != info.dtype() && uses_importance(dtype));
             tensors.push(PlannedTensor { info, dtype, reason, importance });
         }
         // In the order of the file, so that it is read from front to back.
@@ -130,6 +128,11 @@ impl<'a> Plan<'a> {
     /// Every tensor, in the order in which the file will have them.
     pub fn tensors(&self) -> &[PlannedTensor<'a>] {
         &self.tensors
+    }
+
+    /// Length in bytes of the file it starts from.
+    pub fn source_len(&self) -> u64 {
+        self.bundle.gguf().byte_len()
     }
 
     /// Length in bytes of the file that will be written.

@@ -3,7 +3,7 @@ use burn::nn::{Initializer, LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::prelude::*;
 use jepa_gguf::schema::EncoderHparams;
 
-use crate::nn::{Act, Block, BlockConfig, Visibility, multi_head};
+use crate::nn::{Act, Block, BlockConfig, Visibility, linear, multi_head};
 use crate::trace::Trace;
 
 /// What an [`AttentiveHead`] is made of. Heads, epsilon and activation are the encoder's.
@@ -99,7 +99,7 @@ impl<B: Backend> AttentiveHead<B> {
 
     /// **Shapes** tokens `[batch, tokens, embed_dim]` → logits `[batch, n_classes]`.
     pub fn forward(&self, tokens: Tensor<B, 3>, trace: &mut Trace<'_, B>) -> Tensor<B, 2> {
-        self.cls.forward(self.pool(tokens, trace))
+        linear(&self.cls, self.pool(tokens, trace))
     }
 }
 
@@ -107,9 +107,9 @@ impl<B: Backend> CrossAttention<B> {
     /// **Shapes** `query` `[batch, queries, dim]`, `tokens` `[batch, tokens, dim]` → `[batch, queries, dim]`.
     pub fn forward(&self, query: Tensor<B, 3>, tokens: Tensor<B, 3>) -> Tensor<B, 3> {
         let kv = self.ln_kv.forward(tokens);
-        let (q, k, v) = (self.q.forward(query.clone()), self.k.forward(kv.clone()), self.v.forward(kv));
+        let (q, k, v) = (linear(&self.q, query.clone()), linear(&self.k, kv.clone()), linear(&self.v, kv));
         let y = query + multi_head(q, k, v, self.n_head, None, &Visibility::Full);
-        let h = self.ffn_up.forward(self.ln2.forward(y.clone()));
-        y + self.ffn_down.forward(self.act.forward(h))
+        let h = linear(&self.ffn_up, self.ln2.forward(y.clone()));
+        y + linear(&self.ffn_down, self.act.forward(h))
     }
 }

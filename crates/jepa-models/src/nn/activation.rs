@@ -17,6 +17,16 @@ impl Act {
         Self { function }
     }
 
+    /// The kernel of the function.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn on_cpu(&self) -> jepa_kernels::Act {
+        match self.function {
+            Activation::GeluErf => jepa_kernels::Act::GeluErf,
+            Activation::GeluTanh => jepa_kernels::Act::GeluTanh,
+            Activation::Silu => jepa_kernels::Act::Silu,
+        }
+    }
+
     /// Applies the function to every element.
     pub fn forward<B: Backend, const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
         match self.function {

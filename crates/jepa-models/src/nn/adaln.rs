@@ -3,7 +3,7 @@ use burn::prelude::*;
 use burn::tensor::activation::silu;
 use jepa_gguf::schema::Activation;
 
-use super::{Act, Visibility, multi_head, normalise};
+use super::{Act, Visibility, linear, multi_head, normalise};
 use crate::trace::Trace;
 
 /// What an [`AdaLnBlock`] is made of.
@@ -87,7 +87,7 @@ impl<B: Backend> AdaLnBlock<B> {
         trace: &mut Trace<'_, B>,
         at: &str,
     ) -> Tensor<B, 3> {
-        let modulation = self.adaln.forward(silu(condition)); //                [b, n, 6·dim]
+        let modulation = linear(&self.adaln, silu(condition)); //                [b, n, 6·dim]
         trace.see(&modulation, || format!("{at}.adaln"));
         let dim = x.dims()[2];
         let [shift_a, scale_a, gate_a, shift_m, scale_m, gate_m] =
@@ -96,18 +96,18 @@ impl<B: Backend> AdaLnBlock<B> {
 
         let h = self.ln1.forward(modulated(x.clone(), scale_a, shift_a));
         trace.see(&h, || format!("{at}.ln1"));
-        let qkv = self.attn_qkv.forward(h); //                                  [b, n, 3·heads·hd]
+        let qkv = linear(&self.attn_qkv, h); //                                  [b, n, 3·heads·hd]
         trace.see(&qkv, || format!("{at}.attn_qkv"));
         let inner = qkv.dims()[2] / 3;
         let [q, k, v] = [0, 1, 2].map(|part| qkv.clone().narrow(2, part * inner, inner));
         let h = multi_head(q, k, v, self.n_head, None, visibility); //          [b, n, heads·hd]
-        let h = self.attn_out.forward(h); //                                    [b, n, dim]
+        let h = linear(&self.attn_out, h); //                                    [b, n, dim]
         trace.see(&h, || format!("{at}.attn_out"));
         let x = x + gate_a * h;
 
         let h = self.ln2.forward(modulated(x.clone(), scale_m, shift_m));
         trace.see(&h, || format!("{at}.ln2"));
-        let h = self.ffn_down.forward(self.act.forward(self.ffn_up.forward(h)));
+        let h = linear(&self.ffn_down, self.act.forward(linear(&self.ffn_up, h)));
         trace.see(&h, || format!("{at}.ffn_down"));
         let x = x + gate_m * h;
         trace.see(&x, || at.to_owned());

@@ -68,6 +68,7 @@ impl BlockConfig {
             ls2: scale(),
             act: Act::new(self.act),
             n_head: self.n_head,
+            ln_eps: self.ln_eps,
         }
     }
 }
@@ -101,6 +102,7 @@ pub struct Block<B: Backend> {
     pub ls2: Option<Param<Tensor<B, 1>>>,
     act: Act,
     n_head: usize,
+    ln_eps: f64,
 }
 
 impl<B: Backend> Block<B> {
@@ -115,6 +117,15 @@ impl<B: Backend> Block<B> {
         trace: &mut Trace<'_, B>,
         at: &str,
     ) -> Tensor<B, 3> {
+        #[cfg(feature = "cpu")]
+        let x = if trace.is_watched() {
+            x
+        } else {
+            match crate::cpu::block(self, x, rope, visibility) {
+                Ok(x) => return x,
+                Err(x) => x,
+            }
+        };
         let h = self.ln1.forward(x.clone());
         trace.see(&h, || format!("{at}.ln1"));
         let h = self.attention(h, rope, visibility, trace, at);
@@ -131,6 +142,21 @@ impl<B: Backend> Block<B> {
         let x = x + scaled(h, &self.ls2);
         trace.see(&x, || at.to_owned());
         x
+    }
+
+    #[cfg(feature = "cpu")]
+    pub(crate) fn n_head(&self) -> usize {
+        self.n_head
+    }
+
+    #[cfg(feature = "cpu")]
+    pub(crate) fn ln_eps(&self) -> f64 {
+        self.ln_eps
+    }
+
+    #[cfg(feature = "cpu")]
+    pub(crate) fn act(&self) -> &Act {
+        &self.act
     }
 
     fn attention(

@@ -119,6 +119,12 @@ impl<B: Backend> Rope<B> {
         Self::new(angles, &ids.iter().map(row).collect::<Vec<_>>(), device)
     }
 
+    /// Cosines and sines, `[1 or batch, 1, tokens, lanes]` each.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn parts(&self) -> [Tensor<B, 4>; 2] {
+        [self.cos.clone(), self.sin.clone()]
+    }
+
     /// Turns queries or keys: `x·cos + r·sin` with `r[2k] = -x[2k+1]`, `r[2k+1] = x[2k]`.
     ///
     /// **Shapes** `[batch, heads, tokens, head_dim]` → the same.

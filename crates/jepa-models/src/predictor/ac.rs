@@ -6,7 +6,7 @@ use jepa_gguf::schema::{AcHparams, PredictorHparams};
 
 use super::block_config;
 use crate::error::ModelError;
-use crate::nn::{Block, Grid, Rope, RopeAngles, TokenPosition, Visibility};
+use crate::nn::{Block, Grid, Rope, RopeAngles, TokenPosition, Visibility, linear};
 use crate::trace::Trace;
 
 /// Rows before the patches of a frame: its action and its state.
@@ -112,7 +112,7 @@ impl<B: Backend> AcPredictor<B> {
         let rows = hw + CONDITION_ROWS;
         let a = self.action_embed.forward(actions).reshape([batch, frames, 1, dim]);
         let s = self.state_embed.forward(states).reshape([batch, frames, 1, dim]);
-        let x = self.embed.forward(latents).reshape([batch, frames, hw, dim]);
+        let x = linear(&self.embed, latents).reshape([batch, frames, hw, dim]);
         let mut x = Tensor::cat(vec![a, s, x], 2).reshape([batch, frames * rows, dim]); // [b, T·(2 + hw), dim]
         trace.see(&x, || "pred.embed".into());
 
@@ -129,7 +129,7 @@ impl<B: Backend> AcPredictor<B> {
         let x = x.reshape([batch, frames, rows, dim]).narrow(2, CONDITION_ROWS, hw).reshape([batch, n, dim]);
         let x = self.norm.forward(x);
         trace.see(&x, || "pred.norm".into());
-        let x = self.proj.forward(x); //                                        [b, T·hw, enc_dim]
+        let x = linear(&self.proj, x); //                                        [b, T·hw, enc_dim]
         trace.see(&x, || "pred.proj".into());
         Ok(x)
     }

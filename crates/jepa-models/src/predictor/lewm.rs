@@ -7,7 +7,7 @@ use jepa_gguf::schema::{LewmHparams, PredictorHparams};
 
 use crate::encoder::Projector;
 use crate::error::ModelError;
-use crate::nn::{Act, AdaLnBlock, AdaLnBlockConfig, Visibility};
+use crate::nn::{Act, AdaLnBlock, AdaLnBlockConfig, Visibility, linear};
 use crate::trace::Trace;
 
 /// What a [`LewmPredictor`] is made of.
@@ -96,7 +96,7 @@ impl<B: Backend> LewmPredictor<B> {
             return Err(ModelError::TooManyFrames { found: frames, most: self.config.lewm.n_frames });
         }
 
-        let through = |(up, act, down): &Projector<B>, x| down.forward(act.forward(up.forward(x)));
+        let through = |(up, act, down): &Projector<B>, x| linear(down, act.forward(linear(up, x)));
         let condition = through(&self.action_embed, actions); //                [b, T, dim]
         trace.see(&condition, || "pred.action_embed.2".into());
         let mut x = states + self.pos_embed.val().narrow(0, 0, frames).unsqueeze();

@@ -12,7 +12,7 @@ use jepa_gguf::schema::{MaskedHparams, PredictorHparams};
 use super::block_config;
 use crate::encoder::Projector;
 use crate::error::ModelError;
-use crate::nn::{Act, Block, Grid, Rope, RopeAngles, TokenIds, Visibility};
+use crate::nn::{Act, Block, Grid, Rope, RopeAngles, TokenIds, Visibility, linear};
 use crate::trace::Trace;
 
 /// What a [`MaskedPredictor`] is made of.
@@ -164,8 +164,8 @@ impl<B: Backend> MaskedPredictor<B> {
         input.targets.check(batch, positions)?;
 
         let c = match &self.embed {
-            PredictorEmbed::Linear(embed) => embed.forward(context),
-            PredictorEmbed::Mlp((up, act, down)) => down.forward(act.forward(up.forward(context))),
+            PredictorEmbed::Linear(embed) => linear(embed, context),
+            PredictorEmbed::Mlp((up, act, down)) => linear(down, act.forward(linear(up, context))),
         }; //                                                                   [b, n, dim]
         trace.see(&c, || "pred.embed".into());
         let m = self.mask_rows(batch, input); //                                [b, m, dim]
@@ -187,9 +187,9 @@ impl<B: Backend> MaskedPredictor<B> {
         }
         let x = self.norm.forward(x);
         trace.see(&x, || "pred.norm".into());
-        let targets = self.proj.forward(x.clone().narrow(1, n, input.targets.kept()));
+        let targets = linear(&self.proj, x.clone().narrow(1, n, input.targets.kept()));
         trace.see(&targets, || "pred.proj".into());
-        let context = self.proj_context.as_ref().map(|proj| proj.forward(x.narrow(1, 0, n)));
+        let context = self.proj_context.as_ref().map(|proj| linear(proj, x.narrow(1, 0, n)));
         if let Some(context) = &context {
             trace.see(context, || "pred.proj_context".into());
         }

@@ -1,0 +1,194 @@
+//! Laying out with AVX-512: rows are read as vectors of 16 values, turned to f32, and squares of 16 by 16 words are transposed in registers.
+
+use std::arch::x86_64::{
+    __m128i, __m256i, __m512, __m512i, _mm_cvtph_ps, _mm_cvtsi32_si128, _mm_loadu_si128, _mm256_loadu_si256,
+    _mm512_broadcastss_ps, _mm512_castpd_ps, _mm512_castps_pd, _mm512_castsi512_ps, _mm512_cvtepi8_epi32,
+    _mm512_cvtepi32_ps, _mm512_cvtepu16_epi32, _mm512_cvtne2ps_pbh, _mm512_cvtph_ps, _mm512_loadu_ps, _mm512_mul_ps,
+    _mm512_setzero_ps, _mm512_shuffle_f32x4, _mm512_slli_epi32, _mm512_storeu_ps, _mm512_unpackhi_pd,
+    _mm512_unpackhi_ps, _mm512_unpacklo_pd, _mm512_unpacklo_ps,
+};
+use std::ops::Range;
+
+use half::{bf16, f16};
+
+use super::panel_words;
+use crate::tile::{PANEL, Words};
+use crate::weights::{Q8_0_BYTES, Q8_0_VALUES};
+
+/// 16 rows of one form.
+#[derive(Clone, Copy)]
+pub(super) enum Source<'a> {
+    F32(&'a [f32]),
+    F16(&'a [f16]),
+    Bf16(&'a [bf16]),
+    Q8_0(&'a [u8]),
+}
+
+const F32: u8 = 0;
+const F16: u8 = 1;
+const BF16: u8 = 2;
+const Q8_0: u8 = 3;
+
+/// Lays out the values `inputs` of 16 rows, a multiple of 16 words. `row` is the number of values from one row to the next; in q8_0 it is whole blocks and
+/// `inputs` starts at a multiple of 16.
+///
+/// The caller runs on a machine with AVX-512, and with AVX512-BF16 where words are pairs.
+pub(super) fn rows_panel(words: Words, source: Source<'_>, row: usize, inputs: Range<usize>, panel: &mut [f32]) {
+    let depth = inputs.len();
+    assert!(inputs.end <= row || depth == 0, "panel: inputs");
+    assert!(depth.is_multiple_of(PANEL * words.values()) && panel.len() >= panel_words(words, depth), "panel: length");
+    let (bytes, len, needed, row_bytes, start) = match source {
+        Source::F32(v) => (v.as_ptr().cast::<u8>(), v.len(), 15 * row + inputs.end, row * 4, inputs.start * 4),
+        Source::F16(v) => (v.as_ptr().cast(), v.len(), 15 * row + inputs.end, row * 2, inputs.start * 2),
+        Source::Bf16(v) => (v.as_ptr().cast(), v.len(), 15 * row + inputs.end, row * 2, inputs.start * 2),
+        Source::Q8_0(v) => {
+            assert!(row.is_multiple_of(Q8_0_VALUES) && inputs.start.is_multiple_of(PANEL), "panel: blocks");
+            let row_bytes = row / Q8_0_VALUES * Q8_0_BYTES;
+            (v.as_ptr(), v.len(), 16 * row_bytes, row_bytes, inputs.start)
+        }
+    };
+    assert!(len >= needed, "panel: rows");
+    let out = panel.as_mut_ptr();
+    let pairs = words == Words::Bf16Pairs;
+    // SAFETY: the machine has the instructions (the caller's promise); rows and panel are long enough, as asserted.
+    unsafe {
+        match (source, pairs) {
+            (Source::F32(_), false) => squares::<F32>(bytes.add(start), row_bytes, 0, depth, out),
+            (Source::F16(_), false) => squares::<F16>(bytes.add(start), row_bytes, 0, depth, out),
+            (Source::Bf16(_), false) => squares::<BF16>(bytes.add(start), row_bytes, 0, depth, out),
+            (Source::Q8_0(_), false) => squares::<Q8_0>(bytes, row_bytes, start, depth, out),
+            (Source::F32(_), true) => paired_squares::<F32>(bytes.add(start), row_bytes, 0, depth, out),
+            (Source::F16(_), true) => paired_squares::<F16>(bytes.add(start), row_bytes, 0, depth, out),
+            (Source::Bf16(_), true) => paired_squares::<BF16>(bytes.add(start), row_bytes, 0, depth, out),
+            (Source::Q8_0(_), true) => paired_squares::<Q8_0>(bytes, row_bytes, start, depth, out),
+        }
+    }
+}
+
+/// Rounds to bf16, 32 values at a time. The caller runs on a machine with AVX512-BF16.
+pub(super) fn pairs(row: &[f32], out: &mut [f32]) {
+    assert!(row.len().is_multiple_of(32) && out.len() * 2 >= row.len(), "pairs: lengths");
+    // SAFETY: the machine has the instructions (the caller's promise); both slices are long enough.
+    unsafe { pairs_of(row, out) }
+}
+
+#[target_feature(enable = "avx512f,avx512bf16")]
+unsafe fn pairs_of(row: &[f32], out: &mut [f32]) {
+    for (row, out) in row.chunks_exact(32).zip(out.chunks_exact_mut(PANEL)) {
+        // SAFETY: 32 values are read and 16 words written, as long as the chunks are.
+        unsafe {
+            let words = pair(_mm512_loadu_ps(row.as_ptr()), _mm512_loadu_ps(row.as_ptr().add(PANEL)));
+            _mm512_storeu_ps(out.as_mut_ptr(), words);
+        }
+    }
+}
+
+/// 32 values as words of pairs.
+#[target_feature(enable = "avx512f,avx512bf16")]
+#[inline]
+fn pair(first: __m512, second: __m512) -> __m512 {
+    let both = _mm512_cvtne2ps_pbh(second, first);
+    // SAFETY: vectors of 512 bits, any bits are valid in either.
+    _mm512_castsi512_ps(unsafe { std::mem::transmute::<std::arch::x86_64::__m512bh, __m512i>(both) })
+}
+
+/// 16 values of a row, from value `k` on.
+///
+/// # Safety
+/// They are there.
+#[target_feature(enable = "avx512f,f16c")]
+#[inline]
+unsafe fn sixteen<const FORM: u8>(row: *const u8, k: usize) -> __m512 {
+    // SAFETY: the caller's promise; a block of q8_0 is a scale and 32 bytes, of which `k` names the first or the second 16.
+    unsafe {
+        match FORM {
+            F32 => _mm512_loadu_ps(row.cast::<f32>().add(k)),
+            F16 => _mm512_cvtph_ps(_mm256_loadu_si256(row.cast::<u16>().add(k).cast::<__m256i>())),
+            BF16 => {
+                let bits = _mm256_loadu_si256(row.cast::<u16>().add(k).cast::<__m256i>());
+                _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(bits)))
+            }
+            _ => {
+                let block = row.add(k / Q8_0_VALUES * Q8_0_BYTES);
+                let scale = i32::from(block.cast::<u16>().read_unaligned());
+                let scale = _mm512_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(scale)));
+                let bytes = _mm_loadu_si128(block.add(2 + k % Q8_0_VALUES).cast::<__m128i>());
+                _mm512_mul_ps(scale, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)))
+            }
+        }
+    }
+}
+
+/// # Safety
+/// 16 rows hold the values from `start` to `start + depth`, the panel as many words.
+#[target_feature(enable = "avx512f,f16c")]
+unsafe fn squares<const FORM: u8>(rows: *const u8, row_bytes: usize, start: usize, depth: usize, panel: *mut f32) {
+    for k in (0..depth).step_by(PANEL) {
+        let mut square = [_mm512_setzero_ps(); PANEL];
+        for (j, row) in square.iter_mut().enumerate() {
+            // SAFETY: `depth` is a multiple of 16.
+            *row = unsafe { sixteen::<FORM>(rows.add(j * row_bytes), start + k) };
+        }
+        for (i, column) in transposed(square).into_iter().enumerate() {
+            // SAFETY: as above.
+            unsafe { _mm512_storeu_ps(panel.add((k + i) * PANEL), column) };
+        }
+    }
+}
+
+/// As [`squares`], of pairs.
+///
+/// # Safety
+/// 16 rows hold the values from `start` to `start + depth`, the panel half as many words.
+#[target_feature(enable = "avx512f,f16c,avx512bf16")]
+unsafe fn paired_squares<const FORM: u8>(
+    rows: *const u8,
+    row_bytes: usize,
+    start: usize,
+    depth: usize,
+    panel: *mut f32,
+) {
+    for k in (0..depth).step_by(2 * PANEL) {
+        let mut square = [_mm512_setzero_ps(); PANEL];
+        for (j, row) in square.iter_mut().enumerate() {
+            // SAFETY: `depth` is a multiple of 32.
+            *row = unsafe {
+                let row = rows.add(j * row_bytes);
+                pair(sixteen::<FORM>(row, start + k), sixteen::<FORM>(row, start + k + PANEL))
+            };
+        }
+        for (i, column) in transposed(square).into_iter().enumerate() {
+            // SAFETY: as above.
+            unsafe { _mm512_storeu_ps(panel.add((k / 2 + i) * PANEL), column) };
+        }
+    }
+}
+
+/// Rows become columns.
+#[target_feature(enable = "avx512f")]
+#[inline]
+fn transposed(rows: [__m512; PANEL]) -> [__m512; PANEL] {
+    // Squares of 4 by 4 within each quarter of a vector: first words in pairs, then pairs.
+    let mut fours = [_mm512_setzero_ps(); PANEL];
+    for i in (0..PANEL).step_by(4) {
+        let [a, b, c, d] = [rows[i], rows[i + 1], rows[i + 2], rows[i + 3]];
+        let low = [_mm512_unpacklo_ps(a, b), _mm512_unpacklo_ps(c, d)].map(|v| _mm512_castps_pd(v));
+        let high = [_mm512_unpackhi_ps(a, b), _mm512_unpackhi_ps(c, d)].map(|v| _mm512_castps_pd(v));
+        fours[i] = _mm512_castpd_ps(_mm512_unpacklo_pd(low[0], low[1]));
+        fours[i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(low[0], low[1]));
+        fours[i + 2] = _mm512_castpd_ps(_mm512_unpacklo_pd(high[0], high[1]));
+        fours[i + 3] = _mm512_castpd_ps(_mm512_unpackhi_pd(high[0], high[1]));
+    }
+    // Quarter q of `fours[4g + c]` is column `4q + c` of the rows 4g to 4g + 3: quarters are transposed in the same way.
+    let mut columns = [_mm512_setzero_ps(); PANEL];
+    for c in 0..4 {
+        let [a, b, d, e] = [fours[c], fours[4 + c], fours[8 + c], fours[12 + c]];
+        let even = [_mm512_shuffle_f32x4::<0b10_00_10_00>(a, b), _mm512_shuffle_f32x4::<0b10_00_10_00>(d, e)];
+        let odd = [_mm512_shuffle_f32x4::<0b11_01_11_01>(a, b), _mm512_shuffle_f32x4::<0b11_01_11_01>(d, e)];
+        columns[c] = _mm512_shuffle_f32x4::<0b10_00_10_00>(even[0], even[1]);
+        columns[8 + c] = _mm512_shuffle_f32x4::<0b11_01_11_01>(even[0], even[1]);
+        columns[4 + c] = _mm512_shuffle_f32x4::<0b10_00_10_00>(odd[0], odd[1]);
+        columns[12 + c] = _mm512_shuffle_f32x4::<0b11_01_11_01>(odd[0], odd[1]);
+    }
+    columns
+}

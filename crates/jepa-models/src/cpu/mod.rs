@@ -1,0 +1,32 @@
+//! The CPU backend's fast path: transformer blocks and linear layers on [`jepa_kernels`] instead of Burn operations.
+//!
+//! Graphs stay generic. They ask here first; what comes back is the result when the backend is Burn's flex and its tensors hold f32, and the input,
+//! to go on with as Burn operations, on every other backend. A backend that tracks gradients is another one: under autodiff nothing here runs.
+
+mod block;
+mod linear;
+mod scratch;
+mod values;
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+pub use jepa_kernels::{Isa, IsaError, Precision};
+
+pub(crate) use block::block;
+pub(crate) use linear::linear;
+
+static PRECISION: AtomicU8 = AtomicU8::new(Precision::High as u8);
+
+/// Sets how exactly this process multiplies f32 matrices on the CPU, as `torch.set_float32_matmul_precision` does. The default is [`Precision::High`].
+pub fn set_float32_matmul_precision(precision: Precision) {
+    PRECISION.store(precision as u8, Ordering::Relaxed);
+}
+
+/// How exactly this process multiplies f32 matrices on the CPU.
+pub fn float32_matmul_precision() -> Precision {
+    match PRECISION.load(Ordering::Relaxed) {
+        p if p == Precision::Highest as u8 => Precision::Highest,
+        p if p == Precision::Medium as u8 => Precision::Medium,
+        _ => Precision::High,
+    }
+}
