@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use jepa_gguf::convert::ConvertError;
+use jepa_gguf::export::ExportError;
 use jepa_models::ModelError;
 
 /// Everything that ends a command early.
@@ -63,6 +65,22 @@ pub enum CliError {
         /// What is wrong.
         source: ModelError,
     },
+    /// A checkpoint that does not become a bundle.
+    #[error("checkpoint {}", path.display())]
+    Convert {
+        /// The checkpoint.
+        path: PathBuf,
+        /// Why.
+        source: ConvertError,
+    },
+    /// A bundle that does not become a folder of Hugging Face.
+    #[error("model {}", path.display())]
+    Export {
+        /// The model file.
+        path: PathBuf,
+        /// Why.
+        source: ExportError,
+    },
     /// A request that the machine has no memory for.
     #[error("{what} needs about {} of memory, {} are available; {next}", gib(*needed), gib(*available))]
     TooBig {
@@ -115,6 +133,19 @@ impl CliError {
                 source: ModelError::Size { .. } | ModelError::Layer { .. } | ModelError::LayerWord { .. },
                 ..
             } => 2,
+            // What was asked for does not fit the checkpoint: the flags are to be changed.
+            Self::Convert {
+                source:
+                    ConvertError::NoEncoder { .. }
+                    | ConvertError::UnknownHint { .. }
+                    | ConvertError::HintValue { .. }
+                    | ConvertError::HintContradicts { .. }
+                    | ConvertError::MissingHint { .. }
+                    | ConvertError::WrongFamily { .. }
+                    | ConvertError::OutputIsInput { .. },
+                ..
+            } => 2,
+            Self::Convert { .. } | Self::Export { .. } => 3,
             Self::Model { .. } | Self::TooBig { .. } | Self::Output { .. } => 3,
         }
     }

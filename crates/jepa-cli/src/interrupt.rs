@@ -13,13 +13,13 @@ pub(crate) fn clean_up_on_ctrl_c() {
     let _ = ctrlc::set_handler(|| {
         let unfinished = UNFINISHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         for path in unfinished.iter() {
-            let _ = std::fs::remove_file(path);
+            let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
         }
         std::process::exit(INTERRUPTED);
     });
 }
 
-/// Remembers an unfinished file for as long as the guard lives.
+/// Remembers an unfinished file or folder for as long as the guard lives.
 #[derive(Debug)]
 pub(crate) struct Unfinished(PathBuf);
 

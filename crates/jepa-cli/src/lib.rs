@@ -51,6 +51,8 @@ fn dispatch(cli: Cli) -> Result<(), CliError> {
         Command::Preprocess(args) => cmd::preprocess::run(&args, &shared),
         Command::Quantize(args) => cmd::quantize::run(&args, &shared),
         Command::Imatrix(args) => cmd::imatrix::run(&args, &shared),
+        Command::Convert(args) => cmd::convert::run(&args, &shared),
+        Command::Export(args) => cmd::export::run(&args, &shared),
         Command::Verify(args) => cmd::verify::run(args, &shared),
         Command::Compare(args) => cmd::compare::run(&args, &shared),
         Command::Trace(args) => cmd::trace::run(args, &shared),

@@ -9,6 +9,16 @@ use crate::error::GgufError;
 use crate::file::Gguf;
 
 use crate::schema::{Hparams, check_tensors, key_spec, read_hparams};
+use crate::tensor::TensorInfo;
+use crate::value::Metadata;
+
+/// Reads the hyper-parameters of a file to be off its keys and its tensor table, and checks the two against each other.
+pub(crate) fn check_head(metadata: Metadata, tensors: Vec<TensorInfo>) -> Result<Hparams, GgufError> {
+    let mut file = Gguf::without_data(metadata, tensors);
+    let hparams = read_hparams(&file)?;
+    check_tensors(&mut file, &hparams)?;
+    Ok(hparams)
+}
 
 /// Something odd about a bundle that does not keep it from running.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,9 +7,10 @@ use crate::bytes::{Access, Bytes, OpenError};
 use crate::cursor::cut;
 use crate::dtype::GgmlType;
 use crate::error::GgufError;
-use crate::header::Header;
+use crate::header::{DEFAULT_ALIGNMENT, Header};
 use crate::tensor::{TensorInfo, TensorView};
 use crate::value::Metadata;
+use crate::writer::VERSION;
 
 /// How much of a file is stored in one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +82,13 @@ impl Gguf {
         check_ranges(&tensors, alignment, room)?;
         let index = tensors.iter().enumerate().map(|(i, t)| (t.name.clone(), i)).collect();
         Ok(Self { bytes, version, alignment, metadata, tensors, index, data_start })
+    }
+
+    /// A file of which there is only the head yet: its keys and its tensor table can be looked at, its tensors cannot.
+    pub(crate) fn without_data(metadata: Metadata, tensors: Vec<TensorInfo>) -> Self {
+        let index = tensors.iter().enumerate().map(|(i, t)| (t.name.clone(), i)).collect();
+        let (bytes, alignment) = (Bytes::Owned(Vec::new()), DEFAULT_ALIGNMENT);
+        Self { bytes, version: VERSION, alignment, metadata, tensors, index, data_start: 0 }
     }
 
     /// Version of the container: 2 or 3.

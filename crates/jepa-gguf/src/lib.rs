@@ -26,9 +26,11 @@
 mod bundle;
 mod bytes;
 pub mod checkpoint;
+pub mod convert;
 mod cursor;
 mod dtype;
 mod error;
+pub mod export;
 mod file;
 mod header;
 pub mod limits;

@@ -61,3 +61,6 @@ pub const MAX_PICKLE_OBJECTS: u64 = 1 << 22;
 
 /// Most marks that are open at a time in a pickle; Python's own recursion limit keeps writers below it.
 pub const MAX_PICKLE_MARKS: u64 = 1000;
+
+/// Longest JSON file beside a checkpoint in bytes: a million labels of sixty letters each. More would only fill memory.
+pub const MAX_JSON_BYTES: u64 = 64 << 20;

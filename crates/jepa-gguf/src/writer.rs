@@ -14,7 +14,7 @@ use crate::tensor::TensorInfo;
 use crate::value::{Array, Metadata, Value};
 
 /// Version of the container that is written.
-const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 3;
 
 /// The head of a file to be: its metadata and its tensors, in the order they will have.
 ///
@@ -218,7 +218,12 @@ impl TensorWriter {
     /// # Errors
     /// [`GgufError::WriteLength`] when a tensor is not complete, [`GgufError::WriteOrder`] when one is missing, [`GgufError::ReadBack`], or the file
     /// cannot be written. In all cases nothing appears under the name.
-    pub fn finish(mut self) -> Result<(), GgufError> {
+    pub fn finish(self) -> Result<(), GgufError> {
+        self.finish_checked(|_| Ok(()))
+    }
+
+    /// As [`TensorWriter::finish`]; the file that was read back also has to pass `check` before it gets its name.
+    pub(crate) fn finish_checked(mut self, check: impl FnOnce(Gguf) -> Result<(), GgufError>) -> Result<(), GgufError> {
         self.close()?;
         if let Some(t) = self.head.tensors.get(self.next) {
             return Err(GgufError::WriteOrder { found: "(end of file)".to_owned(), wanted: t.name.clone() });
@@ -234,8 +239,8 @@ impl TensorWriter {
         if back.byte_len() != self.head.file_len()? {
             return Err(GgufError::ReadBack { what: "the length" });
         }
-        // Some systems do not rename a file that is mapped.
-        drop(back);
+        // The map is gone after this: some systems do not rename a file that is mapped.
+        check(back)?;
         temporary.persist(&path).map_err(|e| io(e.error))?;
         Ok(())
     }

@@ -2,7 +2,9 @@
 
 mod classify;
 mod compare;
+mod convert;
 mod embed;
+mod export;
 mod imatrix;
 mod info;
 mod input;
@@ -20,7 +22,9 @@ use crate::backend::BackendName;
 
 pub(crate) use classify::ClassifyArgs;
 pub(crate) use compare::CompareArgs;
+pub(crate) use convert::ConvertArgs;
 pub(crate) use embed::EmbedArgs;
+pub(crate) use export::ExportArgs;
 pub(crate) use imatrix::ImatrixArgs;
 pub(crate) use info::InfoArgs;
 pub(crate) use input::{InputArgs, ModelArgs, Size};
@@ -69,6 +73,10 @@ pub(crate) enum Command {
     Quantize(QuantizeArgs),
     /// Gather which columns of the weights matter, for `quantize --imatrix`
     Imatrix(ImatrixArgs),
+    /// Turn a published checkpoint into a model file
+    Convert(ConvertArgs),
+    /// Turn a model file back into a Hugging Face folder
+    Export(ExportArgs),
     /// Replay parity cases and compare with their stored outputs
     Verify(VerifyArgs),
     /// Compare two arrays row by row

@@ -3,8 +3,10 @@
 pub(crate) mod classify;
 pub(crate) mod compare;
 pub(crate) mod completions;
+pub(crate) mod convert;
 pub(crate) mod devices;
 pub(crate) mod embed;
+pub(crate) mod export;
 pub(crate) mod imatrix;
 pub(crate) mod info;
 mod memory;

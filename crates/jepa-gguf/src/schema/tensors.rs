@@ -292,6 +292,7 @@ pub fn expected_tensors(hp: &Hparams) -> Vec<ExpectedTensor> {
 
 /// Rows of a matrix that a hidden width is read off.
 pub(super) fn rows_of(file: &Gguf, tensor: &'static str, when: &'static str) -> Result<usize, GgufError> {
-    let view = file.tensor(tensor).ok_or_else(|| GgufError::MissingSizedTensor { tensor: tensor.to_owned(), when })?;
-    Ok(view.info().row_count())
+    let missing = || GgufError::MissingSizedTensor { tensor: tensor.to_owned(), when };
+    let index = file.index_of(tensor).ok_or_else(missing)?;
+    Ok(file.tensors()[index].row_count())
 }
