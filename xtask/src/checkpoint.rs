@@ -7,15 +7,18 @@ use std::path::Path;
 
 use serde_json::json;
 
-const DIM: usize = 1024;
-const LAYERS: usize = 24;
-const FFN: usize = 4096;
+/// Width, layers and heads of encoder and predictor; the hidden layers are four times as wide.
+const ENCODER: [usize; 3] = [1024, 24, 16];
+const PREDICTOR: [usize; 3] = [384, 12, 12];
+const MASK_TOKENS: usize = 10;
 
-/// Writes a Hugging Face folder of V-JEPA 2 ViT-L/16 (encoder, 304 million parameters, 1.2 GB of f32) into `folder`. The same bytes every time.
+/// Writes a Hugging Face folder of V-JEPA 2 ViT-L/16 (326 million parameters, 1.3 GB of f32) into `folder`. The same bytes every time.
 pub(crate) fn vit_l(folder: &Path) -> Result<(), Box<dyn Error>> {
     fs::create_dir_all(folder)?;
     let config = json!({
-        "architectures": ["VJEPA2Model"], "model_type": "vjepa2", "hidden_size": DIM, "num_hidden_layers": LAYERS, "num_attention_heads": 16,
+        "architectures": ["VJEPA2Model"], "model_type": "vjepa2", "hidden_size": ENCODER[0], "num_hidden_layers": ENCODER[1], "num_attention_heads": ENCODER[2],
+        "pred_hidden_size": PREDICTOR[0], "pred_num_hidden_layers": PREDICTOR[1], "pred_num_attention_heads": PREDICTOR[2], "pred_mlp_ratio": 4.0,
+        "pred_num_mask_tokens": MASK_TOKENS,
         "mlp_ratio": 4.0, "hidden_act": "gelu", "layer_norm_eps": 1e-6, "qkv_bias": true, "patch_size": 16, "tubelet_size": 2, "crop_size": 256,
         "image_size": 256, "frames_per_clip": 64, "in_chans": 3,
     });
@@ -57,23 +60,36 @@ fn weights(path: &Path) -> Result<(), Box<dyn Error>> {
 /// Names and shapes, as HF writes them.
 fn tensors() -> Vec<(String, Vec<usize>)> {
     let mut tensors = Vec::new();
-    let mut pair = |name: String, shape: &[usize]| {
-        tensors.push((format!("{name}.weight"), shape.to_vec()));
-        tensors.push((format!("{name}.bias"), vec![shape[0]]));
-    };
-    pair("encoder.embeddings.patch_embeddings.proj".into(), &[DIM, 3, 2, 16, 16]);
-    for i in 0..LAYERS {
-        let layer = |part: &str| format!("encoder.layer.{i}.{part}");
-        for part in ["query", "key", "value", "proj"] {
-            pair(layer(&format!("attention.{part}")), &[DIM, DIM]);
-        }
-        pair(layer("mlp.fc1"), &[FFN, DIM]);
-        pair(layer("mlp.fc2"), &[DIM, FFN]);
-        pair(layer("norm1"), &[DIM]);
-        pair(layer("norm2"), &[DIM]);
-    }
-    pair("encoder.layernorm".into(), &[DIM]);
+    let [dim, ..] = ENCODER;
+    let [pred_dim, ..] = PREDICTOR;
+    pair(&mut tensors, "encoder.embeddings.patch_embeddings.proj", &[dim, 3, 2, 16, 16]);
+    stack(&mut tensors, "encoder", ENCODER);
+    tensors.push(("predictor.embeddings.mask_tokens".into(), vec![MASK_TOKENS, 1, 1, pred_dim]));
+    pair(&mut tensors, "predictor.embeddings.predictor_embeddings", &[pred_dim, dim]);
+    stack(&mut tensors, "predictor", PREDICTOR);
+    pair(&mut tensors, "predictor.proj", &[dim, pred_dim]);
     tensors
+}
+
+/// Weight and bias of a layer.
+fn pair(tensors: &mut Vec<(String, Vec<usize>)>, name: &str, shape: &[usize]) {
+    tensors.push((format!("{name}.weight"), shape.to_vec()));
+    tensors.push((format!("{name}.bias"), vec![shape[0]]));
+}
+
+/// Blocks and the norm behind them.
+fn stack(tensors: &mut Vec<(String, Vec<usize>)>, name: &str, [dim, layers, _]: [usize; 3]) {
+    for i in 0..layers {
+        let layer = |part: &str| format!("{name}.layer.{i}.{part}");
+        for part in ["query", "key", "value", "proj"] {
+            pair(tensors, &layer(&format!("attention.{part}")), &[dim, dim]);
+        }
+        pair(tensors, &layer("mlp.fc1"), &[4 * dim, dim]);
+        pair(tensors, &layer("mlp.fc2"), &[dim, 4 * dim]);
+        pair(tensors, &layer("norm1"), &[dim]);
+        pair(tensors, &layer("norm2"), &[dim]);
+    }
+    pair(tensors, &format!("{name}.layernorm"), &[dim]);
 }
 
 /// The sum of two uniform draws, -1 to 1, from a xorshift generator: bell-shaped enough for weights, and quick.
