@@ -253,7 +253,6 @@ fn softmax_step<const SET: u8>(row: &mut [f32], seen: std::ops::Range<usize>, ma
         row.fill(0.0);
         return 1.0;
     }
-    let rescale = exp::<SET>(*max - highest);
     let mut sums = [0.0f32; PANEL];
     for block in blocks {
         for (lane, v) in sums.iter_mut().zip(block) {
@@ -261,6 +260,8 @@ fn softmax_step<const SET: u8>(row: &mut [f32], seen: std::ops::Range<usize>, ma
             *lane += *v;
         }
     }
+    // Nothing was summed before the first score.
+    let rescale = if *max == highest || *sum == 0.0 { 1.0 } else { exp::<SET>(*max - highest) };
     *sum = mul_add::<SET>(*sum, rescale, sums.iter().sum());
     *max = highest;
     rescale

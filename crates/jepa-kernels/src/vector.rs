@@ -41,6 +41,19 @@ pub(crate) fn exp<const SET: u8>(x: f32) -> f32 {
     y * scale
 }
 
+/// The sum of all, in pairs of halves.
+#[inline(always)]
+pub(crate) fn sum_of<const N: usize>(mut values: [f32; N]) -> f32 {
+    let mut width = N / 2;
+    while width > 0 {
+        for i in 0..width {
+            values[i] += values[i + width];
+        }
+        width /= 2;
+    }
+    values[0]
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
