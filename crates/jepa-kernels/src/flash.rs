@@ -6,7 +6,7 @@ use crate::attention::{Task, Turns, Work};
 use crate::isa::{Isa, compiled_for_each_isa};
 use crate::pack::{columns_panels, panel_words, row_words, rows_panel};
 use crate::tile::{DEPTH, PANEL, Panels, Rows, STRIDE, Words, each_tile, shape, tile};
-use crate::vector::{exp, mul_add, sum_of};
+use crate::vector::{SMALLEST, exp, mul_add, sum_of};
 
 /// Queries of a block: full tiles of 14 rows.
 pub(crate) const QUERIES: usize = 56;
@@ -256,7 +256,8 @@ fn softmax_step<const SET: u8>(row: &mut [f32], seen: std::ops::Range<usize>, ma
     let mut sums = [0.0f32; PANEL];
     for block in blocks {
         for (lane, v) in sums.iter_mut().zip(block) {
-            *v = if *v == f32::NEG_INFINITY { 0.0 } else { exp::<SET>(*v - highest) };
+            let below = *v - highest;
+            *v = if below < SMALLEST { 0.0 } else { exp::<SET>(below) };
             *lane += *v;
         }
     }

@@ -23,6 +23,9 @@ pub(crate) fn polynomial<const SET: u8, const N: usize>(x: f32, coefficients: [f
 /// 1.5 · 2^23: adding it to a small number leaves that number, rounded to an integer, in the low bits.
 const ROUNDER: f32 = 12_582_912.0;
 
+/// Below it, `e^x`, or a third of it, is a denormal.
+pub(crate) const SMALLEST: f32 = -86.0;
+
 /// `e^x` within 2 ulp for x from -87 to 88; below, 0 or a value under 2e-38, and above, `e^88`. NaN stays NaN.
 ///
 /// `x = n · ln 2 + r` with |r| ≤ ln 2 / 2, a polynomial for `e^r`, and `2^n` made in the exponent.
