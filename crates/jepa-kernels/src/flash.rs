@@ -6,7 +6,7 @@ use crate::attention::{Task, Turns, Work};
 use crate::isa::{Isa, compiled_for_each_isa};
 use crate::pack::{columns_panels, panel_words, row_words, rows_panel};
 use crate::tile::{DEPTH, PANEL, Panels, Rows, STRIDE, Words, each_tile, shape, tile};
-use crate::vector::{exp, mul_add};
+use crate::vector::{SMALLEST, exp, mul_add, sum_of};
 
 /// Queries of a block: full tiles of 14 rows.
 pub(crate) const QUERIES: usize = 56;
@@ -253,15 +253,17 @@ fn softmax_step<const SET: u8>(row: &mut [f32], seen: std::ops::Range<usize>, ma
         row.fill(0.0);
         return 1.0;
     }
-    let rescale = exp::<SET>(*max - highest);
     let mut sums = [0.0f32; PANEL];
     for block in blocks {
         for (lane, v) in sums.iter_mut().zip(block) {
-            *v = if *v == f32::NEG_INFINITY { 0.0 } else { exp::<SET>(*v - highest) };
+            let below = *v - highest;
+            *v = if below < SMALLEST { 0.0 } else { exp::<SET>(below) };
             *lane += *v;
         }
     }
-    *sum = mul_add::<SET>(*sum, rescale, sums.iter().sum());
+    // Nothing was summed before the first score.
+    let rescale = if *max == highest || *sum == 0.0 { 1.0 } else { exp::<SET>(*max - highest) };
+    *sum = mul_add::<SET>(*sum, rescale, sum_of(sums));
     *max = highest;
     rescale
 }

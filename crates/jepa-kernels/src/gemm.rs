@@ -16,8 +16,8 @@ use crate::threads::each;
 use crate::tile::{DEPTH, MOST_ROWS, PANEL, Panels, Rows, STRIDE, Words, each_tile, shape, tile};
 use crate::weights::WeightRows;
 
-/// Most outputs of a task: their panels take half of a second-level cache of 1 MiB.
-const BLOCK: usize = 256;
+/// Most words of the panels of a task: half of a second-level cache of 1 MiB.
+const BLOCK: usize = 1 << 17;
 
 /// Fewest outputs of a task, where there are more: copying the rows should not show.
 const NARROW: usize = 64;
@@ -65,7 +65,7 @@ pub fn linear(
     let words = precision.words(isa);
     let result = Output { values: out.as_mut_ptr(), stride: outputs };
     let job = Job { words, x, inputs, weights, epilogue, result };
-    let (width, height) = cut(rows, outputs, rayon::current_num_threads());
+    let (width, height) = cut(rows, outputs, words.of(inputs).min(DEPTH), rayon::current_num_threads());
     let (across, down) = (outputs.div_ceil(width), rows.div_ceil(height));
     each(across * down, |i| {
         let (column, row) = (i / down * width, i % down * height);
@@ -75,8 +75,8 @@ pub fn linear(
 }
 
 /// Outputs and rows of a task: as many outputs as fit, fewer when threads would be idle, and fewer rows when even that leaves some.
-fn cut(rows: usize, outputs: usize, threads: usize) -> (usize, usize) {
-    let blocks = outputs.div_ceil(BLOCK).next_multiple_of(threads);
+fn cut(rows: usize, outputs: usize, depth: usize, threads: usize) -> (usize, usize) {
+    let blocks = outputs.div_ceil(BLOCK / depth).next_multiple_of(threads);
     let width = outputs.div_ceil(blocks).next_multiple_of(TILE_WIDTH).max(NARROW);
     let down = threads / outputs.div_ceil(width).min(threads);
     (width, rows.div_ceil(down).max(SHORT))

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::isa::{Isa, compiled_for_each_isa};
-use crate::vector::mul_add;
+use crate::vector::{mul_add, sum_of};
 
 /// Values that one thread takes at a time, in whole rows: less is done before another thread wakes up.
 const TASK: usize = 1 << 16;
@@ -65,16 +65,7 @@ fn sums<const N: usize>(row: &[f32], f: impl Fn(f32) -> [f32; N]) -> [f32; N] {
             lanes[n][i] += terms[n];
         }
     }
-    lanes.map(|mut lanes| {
-        let mut width = LANES / 2;
-        while width > 0 {
-            for i in 0..width {
-                lanes[i] += lanes[i + width];
-            }
-            width /= 2;
-        }
-        lanes[0]
-    })
+    lanes.map(sum_of)
 }
 
 #[cfg(test)]

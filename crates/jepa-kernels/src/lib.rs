@@ -1,7 +1,12 @@
 //! CPU kernels for vision transformers, on plain slices.
 //!
 //! No tensor library: a kernel takes `&[f32]` and sizes, and knows nothing of models or files. Each is tested against a plain version of itself in
-//! f64. Instruction sets are chosen at run time ([`Isa`]); results are the same for any number of threads.
+//! f64. Instruction sets are chosen at run time ([`Isa`]): AVX-512, AVX2, or what every machine has. Matrix products are f32 or, where that is asked
+//! for and the machine has it, bf16 ([`Precision`]).
+//!
+//! Work is dealt out to the threads of the current rayon pool; results are the same for any number of them. With one thread nothing leaves the
+//! caller's. With more, a caller that runs many kernels does so inside [`rayon::ThreadPool::install`], which saves waking the pool for each. Scratch
+//! memory is kept per thread from call to call: about 0.6 MB for products, and the keys and values of one head for attention.
 
 #![allow(unsafe_code, reason = "the crate that exists for it; every block says why it is sound")]
 
@@ -20,7 +25,6 @@ mod weights;
 
 pub use activation::Act;
 pub use attention::{Heads, Mask, Tokens, Turns, attention};
-
 pub use gemm::{Epilogue, linear};
 pub use isa::{Isa, IsaError};
 pub use layer_norm::layer_norm;

@@ -23,6 +23,9 @@ pub(crate) fn polynomial<const SET: u8, const N: usize>(x: f32, coefficients: [f
 /// 1.5 · 2^23: adding it to a small number leaves that number, rounded to an integer, in the low bits.
 const ROUNDER: f32 = 12_582_912.0;
 
+/// Below it, `e^x`, or a third of it, is a denormal.
+pub(crate) const SMALLEST: f32 = -86.0;
+
 /// `e^x` within 2 ulp for x from -87 to 88; below, 0 or a value under 2e-38, and above, `e^88`. NaN stays NaN.
 ///
 /// `x = n · ln 2 + r` with |r| ≤ ln 2 / 2, a polynomial for `e^r`, and `2^n` made in the exponent.
@@ -39,6 +42,19 @@ pub(crate) fn exp<const SET: u8>(x: f32) -> f32 {
     let y = mul_add::<SET>(tail, r * r, r) + 1.0;
     let scale = f32::from_bits((shifted.to_bits() << 23).wrapping_add(127 << 23));
     y * scale
+}
+
+/// The sum of all, in pairs of halves.
+#[inline(always)]
+pub(crate) fn sum_of<const N: usize>(mut values: [f32; N]) -> f32 {
+    let mut width = N / 2;
+    while width > 0 {
+        for i in 0..width {
+            values[i] += values[i + width];
+        }
+        width /= 2;
+    }
+    values[0]
 }
 
 #[cfg(test)]

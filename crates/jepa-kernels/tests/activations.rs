@@ -43,5 +43,20 @@ fn ends_of_the_range_are_sound() {
             assert_eq!((values[0], values[2], values[3], values[5]), (1e30, 0.0, 0.0, 3e38), "{act:?} {isa:?}");
             assert!(values[1].abs() < 1e-6 && values[4].is_nan(), "{act:?} {isa:?}: {values:?}");
         }
+        let mut values = [f32::INFINITY, f32::NEG_INFINITY, f32::MIN, -13.5, f32::MIN_POSITIVE];
+        Act::GeluErf.apply(isa, &mut values);
+        assert_eq!(values, [f32::INFINITY, 0.0, 0.0, 0.0, f32::MIN_POSITIVE / 2.0], "{isa:?}");
+    }
+}
+
+/// No denormals, on which some processors are slow, in the tail.
+#[test]
+fn the_tail_of_gelu_ends_before_denormals() {
+    for isa in Isa::all() {
+        let mut values: Vec<f32> = (0..200_000).map(|i| -(i as f32) / 8000.0).collect();
+        Act::GeluErf.apply(isa, &mut values);
+        for value in &values {
+            assert!(!value.is_subnormal(), "{isa:?}: {value:e}");
+        }
     }
 }

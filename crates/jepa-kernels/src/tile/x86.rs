@@ -72,7 +72,7 @@ unsafe fn avx2<const ROWS: usize>(o: &Operands) {
                 *sums = [_mm256_fmadd_ps(v, low, sums[0]), _mm256_fmadd_ps(v, high, sums[1])];
             }
         }
-        for (r, [low, high]) in sums.into_iter().enumerate() {
+        for (r, &[low, high]) in sums.iter().enumerate() {
             _mm256_storeu_ps(o.out.add(r * o.out_stride), low);
             _mm256_storeu_ps(o.out.add(r * o.out_stride + 8), high);
         }
@@ -104,8 +104,8 @@ macro_rules! sums_of_14 {
                     }
                 }
             }
-            for (r, sums) in sums.into_iter().enumerate() {
-                for (p, sum) in sums.into_iter().enumerate() {
+            for (r, sums) in sums.iter().enumerate() {
+                for (p, &sum) in sums.iter().enumerate() {
                     _mm512_storeu_ps($o.out.add(r * $o.out_stride + p * PANEL), sum);
                 }
             }
