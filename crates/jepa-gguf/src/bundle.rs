@@ -4,8 +4,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::bytes::Access;
 use crate::error::GgufError;
-use crate::file::{Access, Gguf};
+use crate::file::Gguf;
 
 use crate::schema::{Hparams, check_tensors, key_spec, read_hparams};
 

@@ -12,9 +12,12 @@ pub(crate) fn cut(bytes: &[u8], at: u64, len: u64) -> Option<&[u8]> {
 /// A read that the bytes do not cover.
 #[derive(Debug)]
 pub(crate) struct Short {
-    at: u64,
-    wanted: u64,
-    end: u64,
+    /// Where the read started.
+    pub(crate) at: u64,
+    /// Bytes it needs.
+    pub(crate) wanted: u64,
+    /// Length of the bytes.
+    pub(crate) end: u64,
 }
 
 impl Short {
@@ -53,6 +56,14 @@ impl<'a> Cursor<'a> {
         let taken = cut(self.bytes, self.at, len).ok_or(short)?;
         self.at += len;
         Ok(taken)
+    }
+
+    /// The bytes up to the next line feed, which is passed over; `None` when there is none.
+    pub(crate) fn line(&mut self) -> Option<&'a [u8]> {
+        let rest = cut(self.bytes, self.at, self.remaining())?;
+        let len = rest.iter().position(|&b| b == b'\n')?;
+        self.at += len as u64 + 1;
+        rest.get(..len)
     }
 
     /// The next `N` bytes as an array.

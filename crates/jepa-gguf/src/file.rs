@@ -1,46 +1,15 @@
 //! An open file: header, ranges of the tensors, and their bytes.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
+use crate::bytes::{Access, Bytes, OpenError};
 use crate::cursor::cut;
 use crate::dtype::GgmlType;
 use crate::error::GgufError;
 use crate::header::Header;
 use crate::tensor::{TensorInfo, TensorView};
 use crate::value::Metadata;
-
-/// How the bytes of a file get into memory.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Access {
-    /// Map the file: opens at once, and pages come in when they are used.
-    ///
-    /// The file must not shrink while it is mapped: touching a page that is gone ends the process with SIGBUS, and bytes that another process
-    /// writes in place show through. Writers that replace the file by renaming, as ours does, are harmless. Use [`Access::Read`] for files on
-    /// storage that may vanish.
-    #[default]
-    Map,
-    /// Read the whole file first.
-    Read,
-}
-
-/// The bytes of a file.
-enum Bytes {
-    Map(memmap2::Mmap),
-    Owned(Vec<u8>),
-}
-
-impl std::ops::Deref for Bytes {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::Map(map) => map,
-            Self::Owned(vec) => vec,
-        }
-    }
-}
 
 /// How much of a file is stored in one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,19 +59,11 @@ impl Gguf {
     /// As [`Gguf::open`]; with [`Access::Read`] also [`GgufError::Memory`].
     pub fn open_with(path: impl AsRef<Path>, access: Access) -> Result<Self, GgufError> {
         let path = path.as_ref();
-        let io = |op| move |source| GgufError::Io { op, path: path.to_owned(), source };
-        // Before opening: opening a pipe waits for a writer.
-        if !std::fs::metadata(path).map_err(io("open"))?.is_file() {
-            return Err(GgufError::NotAFile { path: path.to_owned() });
-        }
-        let file = File::open(path).map_err(io("open"))?;
-        let len = file.metadata().map_err(io("open"))?.len();
-        let bytes = match access {
-            // Nothing to map, and some systems refuse to.
-            _ if len == 0 => Bytes::Owned(Vec::new()),
-            Access::Map => Bytes::Map(map(&file).map_err(io("map"))?),
-            Access::Read => Bytes::Owned(read(file, len, path)?),
-        };
+        let bytes = Bytes::open(path, access).map_err(|error| match error {
+            OpenError::NotAFile => GgufError::NotAFile { path: path.to_owned() },
+            OpenError::Memory(wanted) => GgufError::Memory { wanted },
+            OpenError::Io(op, source) => GgufError::Io { op, path: path.to_owned(), source },
+        })?;
         Self::new(bytes)
     }
 
@@ -201,28 +162,6 @@ impl std::fmt::Debug for Gguf {
             .field("tensors", &self.tensors.len())
             .finish()
     }
-}
-
-#[allow(unsafe_code)]
-fn map(file: &File) -> std::io::Result<memmap2::Mmap> {
-    // SAFETY: the map is private to this crate and only ever read through bounds-checked slices of its length at this moment. What the
-    // compiler cannot rule out is another process changing the file: bytes changed in place are read as plain numbers, for which every bit
-    // pattern is valid, and the header has been copied out by then; a file cut short raises SIGBUS, which `Access` documents together with
-    // the way around it.
-    unsafe { memmap2::Mmap::map(file) }
-}
-
-/// The whole file, at most `len` bytes of it: one that grows meanwhile must not take more memory than was reserved.
-fn read(file: File, len: u64, path: &Path) -> Result<Vec<u8>, GgufError> {
-    let mut bytes = Vec::new();
-    let reserved = usize::try_from(len).ok().and_then(|n| bytes.try_reserve_exact(n).ok());
-    reserved.ok_or(GgufError::Memory { wanted: len })?;
-    file.take(len).read_to_end(&mut bytes).map_err(|source| GgufError::Io {
-        op: "read",
-        path: path.to_owned(),
-        source,
-    })?;
-    Ok(bytes)
 }
 
 /// Checks that every tensor lies on the alignment, inside the `room` bytes of tensor data, and apart from the others.

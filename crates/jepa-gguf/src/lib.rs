@@ -24,6 +24,7 @@
 //! ```
 
 mod bundle;
+mod bytes;
 pub mod checkpoint;
 mod cursor;
 mod dtype;
@@ -41,9 +42,10 @@ mod value;
 mod writer;
 
 pub use bundle::{Bundle, Warning};
+pub use bytes::Access;
 pub use dtype::GgmlType;
 pub use error::GgufError;
-pub use file::{Access, Gguf, TypeShare};
+pub use file::{Gguf, TypeShare};
 #[cfg(feature = "burn")]
 pub use store::GgufStore;
 pub use tensor::{TensorHandle, TensorInfo, TensorView};

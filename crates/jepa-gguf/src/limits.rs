@@ -41,3 +41,23 @@ pub const MAX_SPECIAL_TOKENS: u64 = 1 << 12;
 
 /// Most classes of a head.
 pub const MAX_CLASSES: u64 = 1 << 20;
+
+/// Longest header of a safetensors file, longest shard index and longest pickle. The largest published ones are below 10 MB; the format's own
+/// library stops at 100 MB as well.
+pub const MAX_CHECKPOINT_HEADER_BYTES: u64 = 100_000_000;
+
+/// Most dimensions of a tensor in a checkpoint. Video convolutions have five; the cap keeps a shape that many tensors share from being copied out
+/// of proportion to the file.
+pub const MAX_SOURCE_DIMS: u64 = 16;
+
+/// Longest name of a tensor in a checkpoint, prefixes included.
+pub const MAX_SOURCE_NAME_BYTES: u64 = 4096;
+
+/// Deepest nesting of dictionaries and lists in a checkpoint. Training checkpoints nest five or six deep; the walk over them is recursive.
+pub const MAX_SOURCE_DEPTH: u64 = 100;
+
+/// Most objects, memo entries or stack entries of a pickle. An optimiser state with 20 000 tensors makes about 400 000.
+pub const MAX_PICKLE_OBJECTS: u64 = 1 << 22;
+
+/// Most marks that are open at a time in a pickle; Python's own recursion limit keeps writers below it.
+pub const MAX_PICKLE_MARKS: u64 = 1000;
