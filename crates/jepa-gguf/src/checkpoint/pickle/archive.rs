@@ -1,96 +1,101 @@
-//! The zip archive of `torch.save`: `<name>/data.pkl`, and the numbers of every storage in a stored entry `<name>/data/<key>`.
+//! Zip archives of stored entries, as `torch.save` writes them.
 //!
-//! Only what such archives use is read: stored entries on one disk, with or without the 64-bit extensions. Checksums are not compared.
+//! Only what such an archive needs is read: the directory at its end, with 64-bit sizes, and where the data of each entry starts. Compressed and
+//! encrypted entries and archives in parts are refused.
 
 use std::collections::HashMap;
 
-use super::flatten::flatten;
-use super::machine::unpickle;
-use super::node::Storage;
+use crate::checkpoint::CheckpointError;
 use crate::checkpoint::error::shown;
-use crate::checkpoint::{CheckpointError, Contents};
 use crate::cursor::{Cursor, Short, cut};
-use crate::limits::MAX_CHECKPOINT_HEADER_BYTES;
 
-const END: [u8; 4] = *b"PK\x05\x06";
-const END_64: [u8; 4] = *b"PK\x06\x06";
-const END_64_LOCATOR: [u8; 4] = *b"PK\x06\x07";
-const ENTRY: [u8; 4] = *b"PK\x01\x02";
-const LOCAL: [u8; 4] = *b"PK\x03\x04";
-
-/// Bytes of the record that ends an archive, without its comment, and the longest comment.
+/// Part of the archive that messages name.
+const DIRECTORY: &str = "directory";
+/// Bytes of the record that ends an archive, without its comment.
 const END_BYTES: usize = 22;
-const LONGEST_COMMENT: usize = 0xffff;
-const END_64_LOCATOR_BYTES: u64 = 20;
-/// Bytes of an entry of the directory without its name.
+/// Bytes of the record that points to the 64-bit end record.
+const LOCATOR_BYTES: u64 = 20;
+/// Bytes of a directory entry without its name.
 const ENTRY_BYTES: u64 = 46;
-/// Bytes of the header in front of an entry's data without name and extra fields.
+/// Bytes of the header before an entry's data, without the name.
 const LOCAL_BYTES: u64 = 30;
-/// Number of the extra field with the 64-bit sizes, which stand there for every size that is all ones.
-const EXTRA_64: u16 = 1;
-const IN_EXTRA: u64 = 0xffff_ffff;
-const ENCRYPTED: u16 = 1;
+/// Tag of the extra field with 64-bit sizes.
+const WIDE_SIZES: u16 = 1;
 
-/// Reads the head of `bytes`, a whole archive.
-pub(in crate::checkpoint) fn read(bytes: &[u8]) -> Result<Contents, CheckpointError> {
-    let entries = directory(bytes)?;
-    let pickles: Vec<&str> = entries.keys().filter_map(|name| name.strip_suffix("/data.pkl")).collect();
-    let &[root] = &pickles[..] else {
-        return Err(CheckpointError::NotTorchArchive { found: pickles.len() });
-    };
-    if entries.contains_key(format!("{root}/constants.pkl").as_str()) {
-        return Err(CheckpointError::TorchScript);
-    }
-    if let Some(entry) = entries.get(format!("{root}/byteorder").as_str()) {
-        let (at, len) = entry.data(bytes)?;
-        if cut(bytes, at, len) != Some(b"little") {
-            return Err(CheckpointError::BigEndian);
+/// Where the data of an entry lies in the archive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) at: u64,
+    /// Bytes, as they are stored.
+    pub(super) len: u64,
+}
+
+/// The entries of an archive by name.
+#[derive(Debug)]
+pub(super) struct Archive<'a> {
+    bytes: &'a [u8],
+    entries: HashMap<&'a str, Range>,
+    /// The first entry that is compressed, and its method.
+    compressed: Option<(&'a str, u16)>,
+}
+
+/// Where the directory lies, and how many entries it has.
+struct Directory {
+    at: u64,
+    len: u64,
+    entries: u64,
+}
+
+impl<'a> Archive<'a> {
+    /// Reads the directory of `bytes`, a whole archive.
+    pub(super) fn read(bytes: &'a [u8]) -> Result<Self, CheckpointError> {
+        let directory = directory(bytes)?;
+        let refuse = |problem| broken(DIRECTORY, problem);
+        let listed = cut(bytes, directory.at, directory.len)
+            .ok_or_else(|| refuse("lies outside the file; the file is damaged or an incomplete download"))?;
+        if directory.entries > directory.len / ENTRY_BYTES {
+            return Err(refuse("counts more entries than it has room for"));
         }
-    }
-    let (at, len) = entries[format!("{root}/data.pkl").as_str()].data(bytes)?;
-    if len > MAX_CHECKPOINT_HEADER_BYTES {
-        let what = "data.pkl, length in bytes".to_owned();
-        return Err(CheckpointError::Limit { what, found: len, most: MAX_CHECKPOINT_HEADER_BYTES });
-    }
-    let pickle = unpickle(cut(bytes, at, len).expect("every entry was compared with the file"), "data.pkl")?;
-    flatten(&pickle, |storage: &Storage<'_>| {
-        let storage_name = || storage.key.to_owned();
-        let entry = entries.get(format!("{root}/data/{}", storage.key).as_str());
-        let (at, found) = entry.ok_or_else(|| CheckpointError::NoStorage { storage: storage_name() })?.data(bytes)?;
-        match storage.byte_len() {
-            Some(wanted) if wanted == found => Ok(at),
-            wanted => {
-                let wanted = wanted.unwrap_or(u64::MAX);
-                Err(CheckpointError::StorageSize { storage: storage_name(), found, wanted, unit: "bytes" })
+        let mut cursor = Cursor::new(listed);
+        let mut entries = HashMap::new();
+        let mut compressed = None;
+        for _ in 0..directory.entries {
+            let (name, range, method) = entry(bytes, &mut cursor, directory.at)?;
+            if method != 0 {
+                compressed = compressed.or(Some((name, method)));
+            }
+            if entries.insert(name, range).is_some() {
+                return Err(broken(name, "appears twice"));
             }
         }
-    })
-}
+        match cursor.remaining() {
+            0 => Ok(Self { bytes, entries, compressed }),
+            _ => Err(refuse("has bytes behind its last entry")),
+        }
+    }
 
-/// An entry of the directory.
-#[derive(Debug)]
-struct Entry<'a> {
-    name: &'a str,
-    len: u64,
-    /// Where its local header stands.
-    local: u64,
-}
+    /// Refuses an archive with compressed entries, whose ranges are of no use.
+    pub(super) fn check_stored(&self) -> Result<(), CheckpointError> {
+        match self.compressed {
+            None => Ok(()),
+            Some((entry, method)) => Err(CheckpointError::Compressed { entry: shown(entry), method }),
+        }
+    }
 
-impl Entry<'_> {
-    /// First byte and length of its data.
-    fn data(&self, bytes: &[u8]) -> Result<(u64, u64), CheckpointError> {
-        let header = cut(bytes, self.local, LOCAL_BYTES).filter(|header| header[..4] == LOCAL);
-        let header = header.ok_or_else(|| broken(self.name, "its header is not where the directory says"))?;
-        let word = |at: usize| u64::from(u16::from_le_bytes([header[at], header[at + 1]]));
-        // Inside the file, so the sums are small.
-        let at = self.local + LOCAL_BYTES + word(26) + word(28);
-        let there = cut(bytes, at, self.len).is_some();
-        there.then_some((at, self.len)).ok_or_else(|| CheckpointError::Truncated {
-            part: format!("zip archive, {}", shown(self.name)),
-            at,
-            wanted: self.len,
-            end: bytes.len() as u64,
-        })
+    /// The names of the entries.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.entries.keys().copied()
+    }
+
+    /// Where an entry lies.
+    pub(super) fn range(&self, name: &str) -> Option<Range> {
+        self.entries.get(name).copied()
+    }
+
+    /// The data of an entry.
+    pub(super) fn data(&self, name: &str) -> Option<&'a [u8]> {
+        let range = self.range(name)?;
+        cut(self.bytes, range.at, range.len)
     }
 }
 
@@ -98,105 +103,129 @@ fn broken(entry: &str, problem: &'static str) -> CheckpointError {
     CheckpointError::Archive { entry: shown(entry), problem }
 }
 
-/// All entries by name.
-fn directory(bytes: &[u8]) -> Result<HashMap<&str, Entry<'_>>, CheckpointError> {
-    let (count, at, len) = place_of_directory(bytes)?;
-    let directory = cut(bytes, at, len).ok_or_else(|| CheckpointError::Truncated {
-        part: "zip archive, directory".to_owned(),
-        at,
-        wanted: len,
-        end: bytes.len() as u64,
-    })?;
-    if count > len / ENTRY_BYTES {
-        return Err(broken("directory", "it counts more entries than it has room for"));
-    }
-    let mut cursor = Cursor::new(directory);
-    let mut entries = HashMap::new();
-    for _ in 0..count {
-        let entry = entry(&mut cursor)?;
-        let name = entry.name;
-        if entries.insert(name, entry).is_some() {
-            return Err(broken(name, "appears twice"));
-        }
-    }
-    Ok(entries)
+fn short(s: Short) -> CheckpointError {
+    let part = "zip archive, directory".to_owned();
+    CheckpointError::Truncated { part, at: s.at, wanted: s.wanted, end: s.end }
 }
 
-/// Number of entries, and first byte and length of the directory.
-fn place_of_directory(bytes: &[u8]) -> Result<(u64, u64, u64), CheckpointError> {
-    let first = bytes.len().saturating_sub(END_BYTES + LONGEST_COMMENT);
-    let tail = &bytes[first..];
-    let found = tail.windows(END_BYTES).rposition(|record| {
-        let comment = usize::from(u16::from_le_bytes([record[20], record[21]]));
-        record[..4] == END && comment <= LONGEST_COMMENT
-    });
-    let Some(found) = found else {
-        return Err(broken("end of the directory", "it is missing; the file is damaged or an incomplete download"));
+/// Finds the record at the end of the archive, behind which only a comment of the stated length may follow.
+fn directory(bytes: &[u8]) -> Result<Directory, CheckpointError> {
+    let longest = END_BYTES + usize::from(u16::MAX);
+    let from = bytes.len().saturating_sub(longest);
+    let tail = &bytes[from..];
+    let is_end = |at: &usize| {
+        let record = tail.get(*at..).unwrap_or_default();
+        let comment = record.get(END_BYTES - 2..END_BYTES).map(|b| usize::from(u16::from_le_bytes([b[0], b[1]])));
+        record.starts_with(b"PK\x05\x06") && comment.is_some_and(|len| record.len() == END_BYTES + len)
     };
-    let end = (first + found) as u64;
-    let record = &tail[found..];
-    let word = |at: usize| u16::from_le_bytes([record[at], record[at + 1]]).into();
-    let long = |at: usize| u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]).into();
-    let locator = end.checked_sub(END_64_LOCATOR_BYTES).and_then(|at| cut(bytes, at, END_64_LOCATOR_BYTES));
-    match locator.filter(|locator| locator[..4] == END_64_LOCATOR) {
-        None => Ok((word(10), long(16), long(12))),
-        Some(locator) => {
-            let mut cursor = Cursor::new(&locator[8..]);
-            let at = u64::from_le_bytes(cursor.array().map_err(short)?);
-            let record = cut(bytes, at, 56).filter(|record| record[..4] == END_64);
-            let record = record
-                .ok_or_else(|| broken("end of the directory", "its 64-bit record is not where the archive says"))?;
-            let mut cursor = Cursor::new(&record[32..]);
-            let mut next = || cursor.array().map(u64::from_le_bytes).map_err(short);
-            let (count, len, at) = (next()?, next()?, next()?);
-            Ok((count, at, len))
-        }
+    let at = (0..tail.len()).rev().find(is_end).ok_or_else(|| {
+        broken(DIRECTORY, "is missing at the end of the file; the file is damaged or an incomplete download")
+    })?;
+    let mut end = Cursor::new(tail.get(at..).unwrap_or_default());
+    end.take(4).map_err(short)?;
+    let (disk, first_disk) = (u16(&mut end)?, u16(&mut end)?);
+    let (here, entries) = (u16(&mut end)?, u16(&mut end)?);
+    let (len, start) = (end.u32().map_err(short)?, end.u32().map_err(short)?);
+    if entries == u16::MAX || len == u32::MAX || start == u32::MAX {
+        return wide_directory(bytes, (from + at) as u64);
     }
+    if (disk, first_disk) != (0, 0) || here != entries {
+        return Err(broken(DIRECTORY, "belongs to an archive in several parts"));
+    }
+    Ok(Directory { at: start.into(), len: len.into(), entries: entries.into() })
 }
 
-/// The entry that the directory goes on with.
-fn entry<'a>(cursor: &mut Cursor<'a>) -> Result<Entry<'a>, CheckpointError> {
-    let head: [u8; ENTRY_BYTES as usize] = cursor.array().map_err(short)?;
-    if head[..4] != ENTRY {
-        return Err(broken("directory", "an entry does not begin as one"));
+/// The 64-bit record, which a locator before the end record at byte `end` points to.
+fn wide_directory(bytes: &[u8], end: u64) -> Result<Directory, CheckpointError> {
+    let refuse = |problem| broken("64-bit directory", problem);
+    let missing = || refuse("is missing");
+    let locator = end.checked_sub(LOCATOR_BYTES).and_then(|at| cut(bytes, at, LOCATOR_BYTES)).ok_or_else(missing)?;
+    let mut locator = Cursor::new(locator);
+    if locator.array().map_err(short)? != *b"PK\x06\x07" {
+        return Err(missing());
     }
-    let word = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
-    let long = |at: usize| u64::from(u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]));
-    let name = cursor.take(word(28).into()).map_err(short)?;
-    let name = std::str::from_utf8(name).map_err(|_| broken("directory", "a name is not UTF-8"))?;
-    let extra = cursor.take(word(30).into()).map_err(short)?;
-    cursor.take(word(32).into()).map_err(short)?;
-    if word(8) & ENCRYPTED != 0 {
+    locator.take(4).map_err(short)?;
+    let at = locator.u64().map_err(short)?;
+    let mut record = Cursor::new(cut(bytes, at, 56).ok_or_else(missing)?);
+    if record.array().map_err(short)? != *b"PK\x06\x06" {
+        return Err(missing());
+    }
+    // Its length and two versions.
+    record.take(8 + 2 + 2).map_err(short)?;
+    let (disk, first_disk) = (record.u32().map_err(short)?, record.u32().map_err(short)?);
+    let (here, entries) = (record.u64().map_err(short)?, record.u64().map_err(short)?);
+    let (len, at) = (record.u64().map_err(short)?, record.u64().map_err(short)?);
+    if (disk, first_disk) != (0, 0) || here != entries {
+        return Err(refuse("belongs to an archive in several parts"));
+    }
+    Ok(Directory { at, len, entries })
+}
+
+/// The next entry of the directory, which itself starts at byte `end` of the archive, with its compression method.
+fn entry<'a>(bytes: &[u8], cursor: &mut Cursor<'a>, end: u64) -> Result<(&'a str, Range, u16), CheckpointError> {
+    if cursor.array().map_err(short)? != *b"PK\x01\x02" {
+        return Err(broken(DIRECTORY, "has an entry without its signature"));
+    }
+    // Two versions.
+    cursor.take(4).map_err(short)?;
+    let (flags, method) = (u16(cursor)?, u16(cursor)?);
+    // Time, date, checksum.
+    cursor.take(8).map_err(short)?;
+    let (packed, len) = (cursor.u32().map_err(short)?, cursor.u32().map_err(short)?);
+    let (name_len, extra_len, comment_len) = (u16(cursor)?, u16(cursor)?, u16(cursor)?);
+    // Disk, attributes.
+    cursor.take(2 + 2 + 4).map_err(short)?;
+    let at = cursor.u32().map_err(short)?;
+    let name = cursor.take(name_len.into()).map_err(short)?;
+    let name = std::str::from_utf8(name).map_err(|_| broken(DIRECTORY, "has a name that is not utf-8"))?;
+    let extra = cursor.take(extra_len.into()).map_err(short)?;
+    cursor.take(comment_len.into()).map_err(short)?;
+
+    let [len, packed, at] =
+        wide_sizes(extra, [len, packed, at]).ok_or_else(|| broken(name, "lacks the 64-bit sizes that it announces"))?;
+    if flags & 1 != 0 {
         return Err(broken(name, "is encrypted"));
     }
-    if word(10) != 0 {
-        return Err(CheckpointError::Compressed { entry: shown(name), method: word(10) });
+    if method == 0 && len != packed {
+        return Err(broken(name, "is stored in another length than its own"));
     }
-    let mut wide = extra_64(extra);
-    let mut size = |short_size: u64| match short_size {
-        IN_EXTRA => wide.next().ok_or_else(|| broken(name, "its 64-bit size is missing")),
-        short_size => Ok(short_size),
-    };
-    let (len, stored, local) = (size(long(24))?, size(long(20))?, size(long(42))?);
-    if len != stored {
-        return Err(broken(name, "has another size stored than unpacked, although it is not compressed"));
+    let outside = || broken(name, "lies outside the file or reaches into the directory");
+    let local = cut(bytes, at, LOCAL_BYTES).ok_or_else(outside)?;
+    let (names, own) = local.split_at(26);
+    if !names.starts_with(b"PK\x03\x04") {
+        return Err(broken(name, "has no header where the directory puts it"));
     }
-    Ok(Entry { name, len, local })
+    let own = [[own[0], own[1]], [own[2], own[3]]].map(u16::from_le_bytes);
+    if cut(bytes, at + LOCAL_BYTES, own[0].into()) != Some(name.as_bytes()) {
+        return Err(broken(name, "has another name in its own header"));
+    }
+    let at = at + LOCAL_BYTES + u64::from(own[0]) + u64::from(own[1]);
+    match at.checked_add(packed).is_some_and(|last| last <= end) {
+        true => Ok((name, Range { at, len: packed }, method)),
+        false => Err(outside()),
+    }
 }
 
-/// The 64-bit sizes among an entry's extra fields.
-fn extra_64(mut extra: &[u8]) -> impl Iterator<Item = u64> + use<'_> {
-    let mut sizes: &[u8] = &[];
-    while let [id_low, id_high, len_low, len_high, rest @ ..] = extra {
-        let len = usize::from(u16::from_le_bytes([*len_low, *len_high])).min(rest.len());
-        if u16::from_le_bytes([*id_low, *id_high]) == EXTRA_64 {
-            sizes = &rest[..len];
+/// Replaces each size of 2^32 - 1 by the 64-bit one in the extra fields, where they stand in the same order.
+fn wide_sizes(extra: &[u8], sizes: [u32; 3]) -> Option<[u64; 3]> {
+    let mut wide = sizes.map(u64::from);
+    if !sizes.contains(&u32::MAX) {
+        return Some(wide);
+    }
+    let mut fields = Cursor::new(extra);
+    loop {
+        let (tag, len) = (fields.array().ok()?, fields.array().ok()?);
+        let field = fields.take(u16::from_le_bytes(len).into()).ok()?;
+        if u16::from_le_bytes(tag) == WIDE_SIZES {
+            let mut field = Cursor::new(field);
+            for (wide, _) in wide.iter_mut().zip(sizes).filter(|(_, narrow)| *narrow == u32::MAX) {
+                *wide = field.u64().ok()?;
+            }
+            return Some(wide);
         }
-        extra = &rest[len..];
     }
-    sizes.as_chunks::<8>().0.iter().map(|&bytes| u64::from_le_bytes(bytes))
 }
 
-fn short(s: Short) -> CheckpointError {
-    CheckpointError::Truncated { part: "zip archive, directory".to_owned(), at: s.at, wanted: s.wanted, end: s.end }
+fn u16(cursor: &mut Cursor<'_>) -> Result<u16, CheckpointError> {
+    cursor.array().map(u16::from_le_bytes).map_err(short)
 }

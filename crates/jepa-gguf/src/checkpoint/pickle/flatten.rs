@@ -1,148 +1,168 @@
-//! From nested dictionaries and lists to names joined by dots.
+//! From a tree of dictionaries and lists to dotted names.
 
-use super::machine::Pickle;
-use super::node::{Id, Node, Storage, Tensor, kind};
+use super::node::{Id, Node, Nodes, Tensor, kind};
 use crate::checkpoint::error::shown;
-use crate::checkpoint::slot::{self, Slot};
-use crate::checkpoint::{CheckpointError, Contents, Plain, SourceTensor};
+use crate::checkpoint::{CheckpointError, Plain, check_name};
 use crate::limits::MAX_SOURCE_DEPTH;
 
-/// Values that are looked at, and bytes of names that are made, for each byte of the pickle: parts that are shared come out once for each place
-/// they have, and must not come out a million times.
-const VISITS_PER_BYTE: u64 = 4;
-const NAME_BYTES_PER_BYTE: u64 = 64;
+/// Shared parts may be visited so often per byte of the pickle. A checkpoint that holds the same weights under two names needs 2.
+const VISITS_PER_BYTE: u64 = 8;
+/// Names and words may take so many bytes per byte of the pickle: a short number in a list has a long name.
+const WORDS_PER_BYTE: u64 = 64;
+/// What even the smallest pickle may take.
+const LEAST_BUDGET: u64 = 1 << 12;
 
-/// The tensors and plain values of a pickle; `place` gives the first byte of a storage's numbers, and has compared its length with the file.
-pub(super) fn flatten<'a>(
-    pickle: &'a Pickle<'a>,
-    place: impl Fn(&Storage<'a>) -> Result<u64, CheckpointError>,
-) -> Result<Contents, CheckpointError> {
-    let root = pickle.nodes.get(pickle.root);
-    if !matches!(root, Node::Dict(_)) {
-        return Err(kind("the checkpoint", root, "a dictionary of tensors"));
+/// The leaves of a tree with their names.
+#[derive(Debug, Default)]
+pub(super) struct Leaves<'a> {
+    pub(super) tensors: Vec<(String, Tensor<'a>)>,
+    pub(super) plain: Vec<(String, Plain)>,
+}
+
+/// Names everything below `root`, a dictionary; the pickle was `len` bytes long.
+pub(super) fn flatten<'a>(nodes: &Nodes<'a>, root: Id, len: u64) -> Result<Leaves<'a>, CheckpointError> {
+    if !matches!(nodes.get(root), Node::Dict(_)) {
+        return Err(kind("the top of the checkpoint", nodes.get(root), "a dictionary of tensors"));
     }
-    let mut walk = Walk { pickle, place, path: Vec::new(), visits: 0, name_bytes: 0, contents: Contents::default() };
-    walk.visit(pickle.root, "")?;
-    Ok(walk.contents)
+    let budget = |per_byte: u64| Budget { spent: 0, most: LEAST_BUDGET + len.saturating_mul(per_byte) };
+    let mut walk = Walk {
+        nodes,
+        name: String::new(),
+        open: Vec::new(),
+        visits: budget(VISITS_PER_BYTE),
+        words: budget(WORDS_PER_BYTE),
+        leaves: Leaves::default(),
+    };
+    walk.visit(root)?;
+    Ok(walk.leaves)
 }
 
-struct Walk<'a, P> {
-    pickle: &'a Pickle<'a>,
-    place: P,
-    /// What the walk is inside of.
-    path: Vec<Id>,
-    visits: u64,
-    name_bytes: u64,
-    contents: Contents,
+struct Budget {
+    spent: u64,
+    most: u64,
 }
 
-impl<'a, P: Fn(&Storage<'a>) -> Result<u64, CheckpointError>> Walk<'a, P> {
-    fn visit(&mut self, id: Id, name: &str) -> Result<(), CheckpointError> {
-        self.charge(name)?;
-        let nodes = &self.pickle.nodes;
-        let plain = match nodes.get(id) {
+impl Budget {
+    /// Lists that hold each other again and again unfold to far more than they are: `[a, a]` with `a = [b, b]` and so on.
+    fn spend(&mut self, amount: u64, name: &str, what: &str) -> Result<(), CheckpointError> {
+        self.spent = self.spent.saturating_add(amount);
+        match self.spent > self.most {
+            true => Err(CheckpointError::Limit {
+                what: format!("{}: {what} that the dictionaries and lists unfold to", shown(name)),
+                found: self.spent,
+                most: self.most,
+            }),
+            false => Ok(()),
+        }
+    }
+}
+
+struct Walk<'n, 'a> {
+    nodes: &'n Nodes<'a>,
+    /// Path to the node that is visited.
+    name: String,
+    /// The dictionaries and lists on that path.
+    open: Vec<Id>,
+    visits: Budget,
+    words: Budget,
+    leaves: Leaves<'a>,
+}
+
+impl Walk<'_, '_> {
+    fn visit(&mut self, id: Id) -> Result<(), CheckpointError> {
+        self.visits.spend(1, &self.name, "values")?;
+        let nodes = self.nodes;
+        match nodes.get(id) {
             Node::Dict(dict) => {
-                self.enter(id, name)?;
+                self.enter(id)?;
                 for &(key, value) in &dict.entries {
-                    let key = match nodes.get(key) {
-                        Node::Text(key) => (*key).to_owned(),
-                        Node::Int(key) => key.to_string(),
-                        other => return Err(kind(&format!("{}, a key", at(name)), other, "a string or an integer")),
-                    };
-                    self.visit(value, &below(name, &key)?)?;
+                    self.member(|name| push_key(name, nodes.get(key)), value)?;
                 }
-                self.path.pop();
-                return Ok(());
+                self.open.pop();
             }
             Node::List(items) | Node::Tuple(items) => {
-                self.enter(id, name)?;
+                self.enter(id)?;
                 for (i, &item) in items.iter().enumerate() {
-                    self.visit(item, &below(name, &i.to_string())?)?;
+                    self.member(
+                        |name| {
+                            name.push_str(&i.to_string());
+                            Ok(())
+                        },
+                        item,
+                    )?;
                 }
-                self.path.pop();
-                return Ok(());
+                self.open.pop();
             }
-            Node::Tensor(tensor) => return self.tensor(tensor, name),
-            Node::Bool(value) => Plain::Bool(*value),
-            Node::Int(value) => Plain::Int(*value),
-            Node::Float(value) => Plain::Float(*value),
-            Node::Text(value) => Plain::Text((*value).to_owned()),
-            // Nothing that a converter could use.
+            Node::Tensor(tensor) => {
+                let name = self.leaf(0)?;
+                self.leaves.tensors.push((name, **tensor));
+            }
+            &Node::Bool(value) => self.plain(0, || Plain::Bool(value))?,
+            &Node::Int(value) => self.plain(0, || Plain::Int(value))?,
+            &Node::Float(value) => self.plain(0, || Plain::Float(value))?,
+            Node::Text(text) => self.plain(text.len() as u64, || Plain::Text((*text).to_owned()))?,
             Node::None
             | Node::BigInt(_)
             | Node::Bytes(_)
             | Node::Global(_)
             | Node::Storage(_)
             | Node::NumberFormat(_)
-            | Node::Opaque => return Ok(()),
-        };
-        self.contents.plain.push((name.to_owned(), plain));
-        Ok(())
-    }
-
-    fn enter(&mut self, id: Id, name: &str) -> Result<(), CheckpointError> {
-        if self.path.contains(&id) {
-            return Err(CheckpointError::Cycle { name: at(name) });
-        }
-        self.path.push(id);
-        let found = self.path.len() as u64;
-        if found > MAX_SOURCE_DEPTH {
-            let what = format!("{}, depth", at(name));
-            return Err(CheckpointError::Limit { what, found, most: MAX_SOURCE_DEPTH });
+            | Node::Opaque => {}
         }
         Ok(())
     }
 
-    fn charge(&mut self, name: &str) -> Result<(), CheckpointError> {
-        self.visits += 1;
-        self.name_bytes += name.len() as u64;
-        for (what, found, per_byte) in [
-            ("values, those of shared parts counted anew", self.visits, VISITS_PER_BYTE),
-            ("bytes of names", self.name_bytes, NAME_BYTES_PER_BYTE),
-        ] {
-            let most = self.pickle.len.saturating_mul(per_byte);
-            if found > most {
-                return Err(CheckpointError::Limit { what: format!("the checkpoint, {what}"), found, most });
+    /// Visits a member under the part of the name that `push` adds.
+    fn member(
+        &mut self,
+        push: impl Fn(&mut String) -> Result<(), CheckpointError>,
+        value: Id,
+    ) -> Result<(), CheckpointError> {
+        let len = self.name.len();
+        if len > 0 {
+            self.name.push('.');
+        }
+        push(&mut self.name)?;
+        self.visit(value)?;
+        self.name.truncate(len);
+        Ok(())
+    }
+
+    fn enter(&mut self, id: Id) -> Result<(), CheckpointError> {
+        if self.open.contains(&id) {
+            return Err(CheckpointError::Cycle { name: shown(&self.name) });
+        }
+        self.open.push(id);
+        let found = self.open.len() as u64;
+        match found > MAX_SOURCE_DEPTH {
+            true => {
+                let what = format!("{}: depth of dictionaries and lists", shown(&self.name));
+                Err(CheckpointError::Limit { what, found, most: MAX_SOURCE_DEPTH })
             }
+            false => Ok(()),
         }
+    }
+
+    fn plain(&mut self, words: u64, value: impl Fn() -> Plain) -> Result<(), CheckpointError> {
+        let name = self.leaf(words)?;
+        self.leaves.plain.push((name, value()));
         Ok(())
     }
 
-    fn tensor(&mut self, tensor: &Tensor<'a>, name: &str) -> Result<(), CheckpointError> {
-        let nodes = &self.pickle.nodes;
-        let sizes = |id, what: &str| -> Result<Vec<u64>, CheckpointError> {
-            let what = format!("tensor {name}, {what}");
-            nodes.sequence(id, &what, "a tuple of sizes")?.iter().map(|&size| nodes.size(size, &what)).collect()
-        };
-        let (sizes, strides) = (sizes(tensor.shape, "shape")?, sizes(tensor.strides, "strides")?);
-        let (shape, elements) = slot::shape(name, &sizes)?;
-        if strides.len() != shape.len() {
-            let what = format!("tensor {name}, strides");
-            return Err(CheckpointError::Kind { what, found: "another number of them", wanted: "one for each axis" });
-        }
-        let storage = &tensor.storage;
-        let start = (self.place)(storage)?;
-        let room = storage.byte_len().unwrap_or(0) / tensor.stored.width();
-        let slot = Slot::view((tensor.stored, start, room), tensor.offset, &shape, elements, &strides);
-        let slot = slot.ok_or_else(|| CheckpointError::StorageRange {
-            tensor: name.to_owned(),
-            storage: storage.key.to_owned(),
-            room,
-        })?;
-        let dtype = tensor.stored.source_type();
-        self.contents.tensors.push((SourceTensor { name: name.to_owned(), shape, dtype }, slot));
-        Ok(())
+    /// The name of a leaf that takes `words` bytes besides.
+    fn leaf(&mut self, words: u64) -> Result<String, CheckpointError> {
+        check_name(&self.name)?;
+        self.words.spend(words.saturating_add(self.name.len() as u64), &self.name, "bytes of names and words")?;
+        Ok(self.name.clone())
     }
 }
 
-/// The name of something inside `name`.
-fn below(name: &str, key: &str) -> Result<String, CheckpointError> {
-    let name = if name.is_empty() { key.to_owned() } else { format!("{name}.{key}") };
-    crate::checkpoint::check_name(&name)?;
-    Ok(name)
-}
-
-/// What messages call the place.
-fn at(name: &str) -> String {
-    if name.is_empty() { "the checkpoint".to_owned() } else { shown(name) }
+/// Adds a key to a name. Words and integers are what checkpoints use; the rest would read alike or not at all.
+fn push_key(name: &mut String, key: &Node<'_>) -> Result<(), CheckpointError> {
+    match key {
+        Node::Text(text) => name.push_str(text),
+        Node::Int(n) => name.push_str(&n.to_string()),
+        other => return Err(kind(&format!("a key of dictionary \"{}\"", shown(name)), other, "a word or an integer")),
+    }
+    Ok(())
 }

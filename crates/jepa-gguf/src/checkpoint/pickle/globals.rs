@@ -80,6 +80,7 @@ pub(super) fn lookup(module: &str, name: &str) -> Result<Global, CheckpointError
         ("numpy.core.multiarray" | "numpy._core.multiarray", "scalar") => Global::NumpyScalar,
         ("numpy", "dtype") => Global::NumpyDtype,
         ("numpy.core.multiarray" | "numpy._core.multiarray", "_reconstruct") | ("numpy", "ndarray") => Global::Inert,
+        ("numpy.core.numeric" | "numpy._core.numeric", "_frombuffer") => Global::Inert,
         ("collections", "deque") => Global::Inert,
         ("pathlib" | "pathlib._local", "Path" | "PosixPath" | "WindowsPath" | "PurePosixPath" | "PureWindowsPath") => {
             Global::Inert

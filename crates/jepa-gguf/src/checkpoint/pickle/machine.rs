@@ -237,9 +237,12 @@ impl<'a> Machine<'a> {
         match global.call(&self.nodes, args)? {
             Called::Same(id) => self.push(id),
             Called::Node(node) => {
-                if let Node::Dict(dict) = &node {
-                    self.charge(dict.entries.len() as u64)?;
-                }
+                // What the call has copied; a node takes more room than eight bytes.
+                self.charge(match &node {
+                    Node::Dict(dict) => dict.entries.len() as u64,
+                    Node::Bytes(bytes) => bytes.len() as u64 / 8,
+                    _ => 0,
+                })?;
                 self.make(node)
             }
         }
