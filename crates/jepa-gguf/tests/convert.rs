@@ -41,10 +41,6 @@ impl Case {
             speaks,
         })
     }
-
-    fn own(name: &str) -> Self {
-        Self::read(&fixtures().join(name), true).unwrap()
-    }
 }
 
 fn cases() -> Vec<Case> {
@@ -68,21 +64,6 @@ fn convert(source: &Path, options: &Options) -> Result<(tempfile::TempDir, PathB
     let out = folder.path().join("out.gguf");
     Conversion::plan(source, options)?.start(&out)?.finish(|_| ())?;
     Ok((folder, out))
-}
-
-fn refused(source: &Path, options: &Options) -> String {
-    match Conversion::plan(source, options) {
-        Ok(_) => panic!("{} was converted", source.display()),
-        Err(error) => {
-            let mut text = error.to_string();
-            let mut cause = std::error::Error::source(&error);
-            while let Some(next) = cause {
-                text = format!("{text}: {next}");
-                cause = next.source();
-            }
-            text
-        }
-    }
 }
 
 /// All values by name, with separate q, k and v joined.

@@ -118,16 +118,16 @@ pub(super) fn recognise<'a>(
 /// How many things keep a checkpoint from having a layout, and the first of them.
 fn misfit(layout: &Layout, names: &Names<'_>, model_type: Option<&str>) -> Option<(usize, String)> {
     let mut misfits = Vec::new();
-    if let Some(found) =
-        model_type.filter(|found| !layout.model_types.is_empty() && !layout.model_types.contains(found))
-    {
-        misfits.push(format!("config.json: model_type is {found:.40?}, wanted {}", layout.model_types.join(" or ")));
-    }
     let missing = layout.marks.iter().filter(|mark| names.get(mark).is_none());
     misfits.extend(missing.map(|mark| format!("tensor {mark} is missing")));
     let there = layout.without.iter().filter(|mark| names.get(mark).is_some());
     misfits.extend(there.map(|mark| format!("tensor {mark} is there and should not be")));
     misfits.extend(layout.fits.and_then(|fits| fits(names)).map(str::to_owned));
+    if let Some(found) =
+        model_type.filter(|found| !layout.model_types.is_empty() && !layout.model_types.contains(found))
+    {
+        misfits.push(format!("config.json: model_type is {found:.40?}, wanted {}", layout.model_types.join(" or ")));
+    }
     let count = misfits.len();
     misfits.into_iter().next().map(|first| (count, first))
 }
