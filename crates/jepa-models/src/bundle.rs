@@ -1,17 +1,18 @@
 //! One GGUF file as a model that runs.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use burn::prelude::*;
 use burn_store::ModuleSnapshot;
 use jepa_gguf::schema::{HeadKind, Hparams, PredictorKind};
-use jepa_gguf::{Bundle, GgufStore};
+use jepa_gguf::{Bundle, Gguf, GgufStore};
 
 use crate::encoder::{EncodeOptions, Encoder, EncoderConfig};
 use crate::error::ModelError;
 use crate::features::{Encoded, Pool};
 use crate::head::{AttentiveHead, AttentiveHeadConfig, LinearHead, LinearHeadConfig};
-use crate::nn::{Pixels, TokenIds};
+use crate::nn::{Block, Pixels, TokenIds, is_loaded_at_once};
 use crate::predictor::{
     AcPredictor, AcPredictorConfig, LewmPredictor, LewmPredictorConfig, MaskedPredictor, MaskedPredictorConfig,
     PredictInput, Predicted, TrainedOn,
@@ -72,7 +73,8 @@ impl<B: Backend> Jepa<B> {
     pub fn from_bundle(bundle: Bundle, device: &B::Device) -> Result<Self, ModelError> {
         let hparams = bundle.hparams();
         let mut encoder = EncoderConfig { family: hparams.family, hparams: hparams.enc.clone() }.init(device);
-        encoder.load_from(&mut GgufStore::from_bundle(&bundle).prefix("enc."))?;
+        encoder.load_from(&mut GgufStore::from_bundle(&bundle).prefix("enc.").only(is_loaded_at_once))?;
+        leave_in_file(&mut encoder.blk, bundle.gguf(), "enc");
         Ok(Self { preprocess: Preprocess::new(hparams), encoder, bundle })
     }
 
@@ -84,23 +86,25 @@ impl<B: Backend> Jepa<B> {
         let h = self.hparams();
         let pred = h.pred.clone().ok_or_else(|| self.cannot("predictor"))?;
         let (device, qkv_fused, enc_dim) = (self.device(), h.enc.qkv_fused, h.enc.embed_dim);
-        let mut store = GgufStore::from_bundle(&self.bundle).prefix("pred.").skip_enum_variants(true);
+        let store = || GgufStore::from_bundle(&self.bundle).prefix("pred.").skip_enum_variants(true);
         Ok(match pred.kind.clone() {
             PredictorKind::Masked(masked) => {
                 let table_rows = self.bundle.gguf().tensor("pred.pos_embed").map_or(0, |table| table.info().shape()[0]);
                 let config = MaskedPredictorConfig { hparams: pred, masked, enc_dim, table_rows, qkv_fused };
                 let mut predictor = config.init(&device);
-                predictor.load_from(&mut store)?;
+                predictor.load_from(&mut store().only(is_loaded_at_once))?;
+                leave_in_file(&mut predictor.blk, self.bundle.gguf(), "pred");
                 Predictor::Masked(predictor)
             }
             PredictorKind::Ac(ac) => {
                 let mut predictor = AcPredictorConfig { hparams: pred, ac, enc_dim, qkv_fused }.init(&device);
-                predictor.load_from(&mut store)?;
+                predictor.load_from(&mut store().only(is_loaded_at_once))?;
+                leave_in_file(&mut predictor.blk, self.bundle.gguf(), "pred");
                 Predictor::Ac(predictor)
             }
             PredictorKind::Lewm(lewm) => {
                 let mut predictor = LewmPredictorConfig { hparams: pred, lewm }.init(&device);
-                predictor.load_from(&mut store)?;
+                predictor.load_from(&mut store())?;
                 Predictor::Lewm(predictor)
             }
         })
@@ -114,18 +118,19 @@ impl<B: Backend> Jepa<B> {
         let h = self.hparams();
         let head = h.head.as_ref().ok_or_else(|| self.cannot("head"))?;
         let (device, n_classes) = (self.device(), head.n_classes);
-        let mut store = GgufStore::from_bundle(&self.bundle).prefix("head.");
+        let store = || GgufStore::from_bundle(&self.bundle).prefix("head.");
         Ok(match head.kind {
             HeadKind::LinearCls => {
                 let mut head = LinearHeadConfig { embed_dim: h.enc.embed_dim, n_classes }.init(&device);
-                head.load_from(&mut store)?;
+                head.load_from(&mut store())?;
                 Head::Linear(head)
             }
             HeadKind::AttentivePool { n_pool_layers, ffn_dim, xattn_ffn_dim } => {
                 let enc = h.enc.clone();
                 let mut head =
                     AttentiveHeadConfig { enc, n_pool_layers, ffn_dim, xattn_ffn_dim, n_classes }.init(&device);
-                head.load_from(&mut store)?;
+                head.load_from(&mut store().only(is_loaded_at_once))?;
+                leave_in_file(&mut head.blk, self.bundle.gguf(), "head");
                 Head::Attentive(head)
             }
         })
@@ -255,5 +260,12 @@ impl<B: Backend> Jepa<B> {
         let [scores, n_classes] = logits.dims();
         let inputs = clips / (segments * views);
         Ok(logits.reshape([inputs, scores / inputs, n_classes]))
+    }
+}
+
+/// Leaves the matrices of `blocks`, the stack below `part` of the schema, in the file until they are asked for.
+fn leave_in_file<B: Backend>(blocks: &mut [Block<B>], file: &Arc<Gguf>, part: &str) {
+    for (i, block) in blocks.iter_mut().enumerate() {
+        block.leave_in_file(file, &format!("{part}.blk.{i}"));
     }
 }

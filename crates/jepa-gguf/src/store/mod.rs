@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use burn::tensor::{DType, backend::Backend};
-use burn_store::{ApplyResult, ModuleSnapshot, ModuleStore, TensorSnapshot};
+use burn_store::{ApplyResult, ModuleSnapshot, ModuleStore, PathFilter, TensorSnapshot};
 
 use crate::bundle::Bundle;
 use crate::error::GgufError;
@@ -47,6 +47,7 @@ pub struct GgufStore {
     prefix: String,
     allow_partial: bool,
     skip_enum_variants: bool,
+    wanted: Option<fn(&str, &str) -> bool>,
     dtype: DType,
     /// Built on first use, dropped when an option changes.
     snapshots: Option<BTreeMap<String, TensorSnapshot>>,
@@ -78,7 +79,15 @@ impl GgufStore {
 
     fn new(side: Side) -> Self {
         let prefix = String::new();
-        Self { side, prefix, allow_partial: false, skip_enum_variants: false, dtype: DType::F32, snapshots: None }
+        Self {
+            side,
+            prefix,
+            allow_partial: false,
+            skip_enum_variants: false,
+            wanted: None,
+            dtype: DType::F32,
+            snapshots: None,
+        }
     }
 
     /// Serves the module whose tensors start with `prefix`, such as `enc.`; other tensors of the file are left alone.
@@ -100,6 +109,14 @@ impl GgufStore {
     #[must_use]
     pub fn skip_enum_variants(mut self, skip: bool) -> Self {
         self.skip_enum_variants = skip;
+        self
+    }
+
+    /// Loads only the parameters for which `wanted` holds, given their path (`blk.0.ln1.gamma`) and the types of the modules around them. The others
+    /// keep their values, or stay uninitialised, and are no error.
+    #[must_use]
+    pub fn only(mut self, wanted: fn(&str, &str) -> bool) -> Self {
+        self.wanted = Some(wanted);
         self
     }
 
@@ -158,7 +175,8 @@ impl ModuleStore for GgufStore {
 
     fn apply_to<B: Backend, M: ModuleSnapshot<B>>(&mut self, module: &mut M) -> Result<ApplyResult, GgufError> {
         let snapshots = self.snapshots()?.values().cloned().collect();
-        let result = module.apply(snapshots, None, None, self.skip_enum_variants);
+        let filter = self.wanted.map(|wanted| PathFilter::new().with_predicate(wanted));
+        let result = module.apply(snapshots, filter, None, self.skip_enum_variants);
         load::verdict(&result, &self.prefix, self.allow_partial)?;
         Ok(result)
     }

@@ -1,11 +1,12 @@
 //! A transformer block on the kernels: norm, projections with their epilogues, and attention that never holds its scores.
 
 use burn::module::Param;
+use burn::nn::Linear;
 use burn::prelude::*;
 use jepa_kernels::{Epilogue, Heads, Isa, Mask, Tokens, Turns, attention};
 
 use super::linear::{Layer, Norm};
-use super::values::Values;
+use super::values::{Values, is_flex};
 use super::{float32_matmul_precision, scratch};
 use crate::nn::{Block, Rope, Visibility};
 
@@ -15,8 +16,9 @@ pub(crate) fn block<B: Backend>(
     x: Tensor<B, 3>,
     rope: Option<&Rope<B>>,
     visibility: &Visibility,
+    at: &str,
 ) -> Result<Tensor<B, 3>, Tensor<B, 3>> {
-    let parts = Isa::chosen().ok().and_then(|isa| Parts::of(isa, block, rope, visibility));
+    let parts = Isa::chosen().ok().and_then(|isa| Parts::of(isa, block, rope, visibility, at));
     let Some(parts) = parts else { return Err(x) };
     let [batch, tokens, _] = x.dims();
     let mut x = Values::of(x)?;
@@ -45,7 +47,17 @@ struct Parts {
 
 impl Parts {
     /// `None` when a part's numbers are not f32 in this process, or tokens see each other in a way that the kernels do not have.
-    fn of<B: Backend>(isa: Isa, block: &Block<B>, rope: Option<&Rope<B>>, visibility: &Visibility) -> Option<Self> {
+    fn of<B: Backend>(
+        isa: Isa,
+        block: &Block<B>,
+        rope: Option<&Rope<B>>,
+        visibility: &Visibility,
+        at: &str,
+    ) -> Option<Self> {
+        if !is_flex::<B>() {
+            return None;
+        }
+        let layer = |layer: &Linear<B>, name: &str| Layer::of(layer, block.file(), &format!("{at}.{name}.weight"));
         let leading = match visibility {
             Visibility::Full => None,
             Visibility::BlockCausal { prefix, frames } => match frames.as_slice() {
@@ -54,8 +66,8 @@ impl Parts {
             },
         };
         let qkv = match (&block.attn_qkv, &block.attn_q, &block.attn_k, &block.attn_v) {
-            (Some(qkv), ..) => vec![Layer::of(qkv)?],
-            (None, Some(q), Some(k), Some(v)) => vec![Layer::of(q)?, Layer::of(k)?, Layer::of(v)?],
+            (Some(qkv), ..) => vec![layer(qkv, "attn_qkv")?],
+            (None, Some(q), Some(k), Some(v)) => vec![layer(q, "attn_q")?, layer(k, "attn_k")?, layer(v, "attn_v")?],
             _ => return None,
         };
         let turns = match rope {
@@ -75,12 +87,12 @@ impl Parts {
             n_head: block.n_head(),
             ln1: Norm::of(&block.ln1, block.ln_eps())?,
             qkv,
-            attn_out: Layer::of(&block.attn_out)?,
+            attn_out: layer(&block.attn_out, "attn_out")?,
             ls1: scale(&block.ls1)?,
             ln2: Norm::of(&block.ln2, block.ln_eps())?,
-            ffn_up: Layer::of(&block.ffn_up)?,
+            ffn_up: layer(&block.ffn_up, "ffn_up")?,
             act: block.act().on_cpu(),
-            ffn_down: Layer::of(&block.ffn_down)?,
+            ffn_down: layer(&block.ffn_down, "ffn_down")?,
             ls2: scale(&block.ls2)?,
             turns,
             leading,

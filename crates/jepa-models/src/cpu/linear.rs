@@ -1,18 +1,25 @@
 //! A linear layer on the kernels.
 
+use std::sync::Arc;
+
 use burn::nn::{LayerNorm, Linear};
 use burn::prelude::*;
+use jepa_gguf::{Gguf, TensorHandle};
 use jepa_kernels::{Epilogue, F32Columns, Isa};
 
+use super::file_rows::FileRows;
 use super::float32_matmul_precision;
-use super::values::Values;
+use super::values::{Values, is_flex};
 
 /// `x · W + b`; gives `x` back when it is not for the kernels.
 pub(crate) fn linear<B: Backend, const D: usize>(
     layer: &Linear<B>,
     x: Tensor<B, D>,
 ) -> Result<Tensor<B, D>, Tensor<B, D>> {
-    let (Ok(isa), Some(layer)) = (Isa::chosen(), Layer::of(layer)) else { return Err(x) };
+    if !is_flex::<B>() {
+        return Err(x);
+    }
+    let (Ok(isa), Some(layer)) = (Isa::chosen(), Layer::of(layer, None, "")) else { return Err(x) };
     let mut shape = x.dims().to_vec();
     let x = Values::of(x)?;
     shape[D - 1] = layer.outputs();
@@ -21,29 +28,55 @@ pub(crate) fn linear<B: Backend, const D: usize>(
 
 /// A linear layer's numbers.
 pub(super) struct Layer {
-    weight: Values,
+    weight: Weight,
     bias: Option<Values>,
-    outputs: usize,
+}
+
+/// A matrix: a Burn parameter, `[inputs, outputs]`, or what the file has, `[outputs, inputs]`.
+enum Weight {
+    Param { values: Values, outputs: usize },
+    File(TensorHandle),
 }
 
 impl Layer {
-    /// `None` when its numbers are not f32 in this process.
-    pub(super) fn of<B: Backend>(layer: &Linear<B>) -> Option<Self> {
-        let weight = layer.weight.val();
-        let outputs = weight.dims()[1];
-        let bias = layer.bias.as_ref().map(|bias| Values::of(bias.val()).ok());
-        Some(Self { weight: Values::of(weight).ok()?, bias: bias.map_or(Some(None), |bias| bias.map(Some))?, outputs })
+    /// A weight that nobody has asked for yet is `tensor` of `file`, where there is one. `None` when the numbers are not f32 in this process.
+    pub(super) fn of<B: Backend>(layer: &Linear<B>, file: Option<&Arc<Gguf>>, tensor: &str) -> Option<Self> {
+        let waiting = file.filter(|_| !layer.weight.is_initialized()).and_then(|file| TensorHandle::new(file, tensor));
+        let weight = match waiting {
+            Some(handle) => Weight::File(handle),
+            None => {
+                let weight = layer.weight.val();
+                let outputs = weight.dims()[1];
+                Weight::Param { values: Values::of(weight).ok()?, outputs }
+            }
+        };
+        let bias = match &layer.bias {
+            Some(bias) => Some(Values::of(bias.val()).ok()?),
+            None => None,
+        };
+        Some(Self { weight, bias })
     }
 
     pub(super) fn outputs(&self) -> usize {
-        self.outputs
+        match &self.weight {
+            Weight::Param { outputs, .. } => *outputs,
+            Weight::File(handle) => handle.info().row_count(),
+        }
     }
 
     /// **Shapes** `x` `[rows, inputs]`, `out` `[rows, outputs]`. The epilogue's bias is the layer's.
     pub(super) fn forward(&self, isa: Isa, x: &[f32], epilogue: Epilogue<'_>, out: &mut [f32]) {
-        let weights = F32Columns { values: self.weight.as_slice(), outputs: self.outputs };
         let epilogue = Epilogue { bias: self.bias.as_ref().map(Values::as_slice), ..epilogue };
-        jepa_kernels::linear(isa, float32_matmul_precision(), x, &weights, epilogue, out);
+        let precision = float32_matmul_precision();
+        match &self.weight {
+            Weight::Param { values, outputs } => {
+                let weights = F32Columns { values: values.as_slice(), outputs: *outputs };
+                jepa_kernels::linear(isa, precision, x, &weights, epilogue, out);
+            }
+            Weight::File(handle) => {
+                jepa_kernels::linear(isa, precision, x, &FileRows(handle.view()), epilogue, out);
+            }
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! to go on with as Burn operations, on every other backend. A backend that tracks gradients is another one: under autodiff nothing here runs.
 
 mod block;
+mod file_rows;
 mod linear;
 mod scratch;
 mod values;

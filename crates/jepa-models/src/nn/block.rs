@@ -1,9 +1,12 @@
+use std::sync::Arc;
+
 use burn::module::Param;
 use burn::nn::{Initializer, LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::prelude::*;
+use jepa_gguf::Gguf;
 use jepa_gguf::schema::{Activation, EncoderHparams};
 
-use super::{Act, Rope, Visibility, multi_head};
+use super::{Act, Rope, Visibility, multi_head, stored};
 use crate::trace::Trace;
 
 /// What a [`Block`] is made of.
@@ -69,6 +72,7 @@ impl BlockConfig {
             act: Act::new(self.act),
             n_head: self.n_head,
             ln_eps: self.ln_eps,
+            file: None,
         }
     }
 }
@@ -103,9 +107,30 @@ pub struct Block<B: Backend> {
     act: Act,
     n_head: usize,
     ln_eps: f64,
+    /// Where the matrices lie that have not been asked for.
+    #[module(skip)]
+    file: Option<Arc<Gguf>>,
 }
 
 impl<B: Backend> Block<B> {
+    /// Makes the matrices of the block called `at` read `file` when they are asked for.
+    pub(crate) fn leave_in_file(&mut self, file: &Arc<Gguf>, at: &str) {
+        for (layer, name) in [
+            (self.attn_qkv.as_mut(), "attn_qkv"),
+            (self.attn_q.as_mut(), "attn_q"),
+            (self.attn_k.as_mut(), "attn_k"),
+            (self.attn_v.as_mut(), "attn_v"),
+            (Some(&mut self.attn_out), "attn_out"),
+            (Some(&mut self.ffn_up), "ffn_up"),
+            (Some(&mut self.ffn_down), "ffn_down"),
+        ] {
+            if let Some(layer) = layer {
+                stored::leave_in_file(layer, file, &format!("{at}.{name}.weight"));
+            }
+        }
+        self.file = Some(Arc::clone(file));
+    }
+
     /// One block.
     ///
     /// **Shapes** `[batch, tokens, embed_dim]` → the same. `rope` turns queries and keys; `trace` sees every part under its name below `at`.
@@ -121,7 +146,7 @@ impl<B: Backend> Block<B> {
         let x = if trace.is_watched() {
             x
         } else {
-            match crate::cpu::block(self, x, rope, visibility) {
+            match crate::cpu::block(self, x, rope, visibility, at) {
                 Ok(x) => return x,
                 Err(x) => x,
             }
@@ -142,6 +167,12 @@ impl<B: Backend> Block<B> {
         let x = x + scaled(h, &self.ls2);
         trace.see(&x, || at.to_owned());
         x
+    }
+
+    /// The file, for matrices that have not been asked for.
+    #[cfg(feature = "cpu")]
+    pub(crate) fn file(&self) -> Option<&Arc<Gguf>> {
+        self.file.as_ref()
     }
 
     #[cfg(feature = "cpu")]

@@ -13,6 +13,7 @@ mod norm;
 mod patch_embed;
 mod pos_table;
 mod rope3d;
+mod stored;
 
 pub use activation::Act;
 pub use adaln::{AdaLnBlock, AdaLnBlockConfig};
@@ -24,3 +25,4 @@ pub use norm::normalise;
 pub use patch_embed::{Grid, Pixels, tubelets};
 pub use pos_table::{AxisWeights, resize_table_2d, resize_table_3d};
 pub use rope3d::{Rope, RopeAngles, TokenPosition};
+pub(crate) use stored::is_loaded_at_once;
