@@ -5,6 +5,8 @@ use std::any::TypeId;
 use burn::prelude::Backend;
 use clap::ValueEnum;
 
+#[cfg(feature = "cpu")]
+use crate::args::PrecisionWord;
 use crate::args::Shared;
 use crate::exit::{CliError, say_on_stderr};
 
@@ -71,7 +73,10 @@ pub(crate) fn run_on<T: Task>(task: T, shared: &Shared) -> Result<T::Output, Cli
     };
     match name {
         #[cfg(feature = "cpu")]
-        BackendName::Cpu => task.run::<burn::backend::Flex>(Default::default()),
+        BackendName::Cpu => {
+            choose_kernels(shared)?;
+            task.run::<burn::backend::Flex>(Default::default())
+        }
         #[cfg(feature = "ndarray")]
         BackendName::Ndarray => task.run::<burn::backend::NdArray>(Default::default()),
         #[cfg(feature = "wgpu")]
@@ -81,6 +86,20 @@ pub(crate) fn run_on<T: Task>(task: T, shared: &Shared) -> Result<T::Output, Cli
         #[allow(unreachable_patterns, reason = "unreachable only when every backend is compiled in")]
         name => Err(CliError::BackendNotCompiled { name: name.word(), compiled: compiled_words() }),
     }
+}
+
+/// Checks that the kernels asked for exist here, and sets the precision of their products.
+#[cfg(feature = "cpu")]
+fn choose_kernels(shared: &Shared) -> Result<(), CliError> {
+    use jepa_models::cpu::{Isa, Precision, set_float32_matmul_precision};
+
+    Isa::chosen().map_err(|error| CliError::usage(error.to_string()))?;
+    set_float32_matmul_precision(match shared.precision {
+        PrecisionWord::Highest => Precision::Highest,
+        PrecisionWord::High => Precision::High,
+        PrecisionWord::Medium => Precision::Medium,
+    });
+    Ok(())
 }
 
 /// Whether `B` computes in the memory of this machine.

@@ -12,9 +12,6 @@ use crate::error::ModelError;
 use crate::features::Pool;
 use crate::nn::Pixels;
 
-/// Most tubelets of a clip of noise: what rounding costs does not depend on the length of a clip, its time does.
-const NOISE_TUBELETS: usize = 4;
-
 /// How well rows agree, over any number of batches.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RowAgreement {
@@ -62,7 +59,7 @@ impl RowAgreement {
 /// let exact = Jepa::<Flex>::open("ijepa_vith14_1k-f32.gguf", &device)?;
 /// let small = Jepa::<Flex>::open("ijepa_vith14_1k-q4_k.gguf", &device)?;
 /// let mut fidelity = Fidelity::default();
-/// fidelity.add(&exact, &small, noise(exact.encoder().config(), 4, 0, &device))?;
+/// fidelity.add(&exact, &small, noise(exact.encoder().config(), 4, 8, 0, &device))?;
 /// println!("worst token: cosine {:.4}", fidelity.tokens.cos_min);
 /// # Ok::<(), jepa_models::ModelError>(())
 /// ```
@@ -90,12 +87,18 @@ impl Fidelity {
     }
 }
 
-/// `batch` inputs of standard normal noise at an encoder's native size, clips of at most four tubelets; the same for the same seed on every device.
+/// `batch` inputs of standard normal noise at an encoder's native size, clips of at most `frames` frames; the same for the same seed on every device.
 ///
 /// **Shapes** → `[batch, chans, frames, height, width]`.
-pub fn noise<B: Backend>(config: &EncoderConfig, batch: usize, seed: u64, device: &B::Device) -> Pixels<B> {
+pub fn noise<B: Backend>(
+    config: &EncoderConfig,
+    batch: usize,
+    frames: usize,
+    seed: u64,
+    device: &B::Device,
+) -> Pixels<B> {
     let hp = &config.hparams;
-    let shape = [batch, hp.in_chans, hp.n_frames.min(NOISE_TUBELETS * hp.tubelet_size), hp.img_size, hp.img_size];
+    let shape = [batch, hp.in_chans, hp.n_frames.min(frames), hp.img_size, hp.img_size];
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let values: Vec<f32> = (0..shape.iter().product()).map(|_| StandardNormal.sample(&mut rng)).collect();
     Pixels::from_normalised_clips(Tensor::from_data(TensorData::new(values, shape), device))

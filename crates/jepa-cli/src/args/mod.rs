@@ -1,5 +1,6 @@
 //! What was typed: one file per command, flags and help only.
 
+mod bench;
 mod classify;
 mod compare;
 mod convert;
@@ -16,10 +17,11 @@ mod rollout;
 mod trace;
 mod verify;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::backend::BackendName;
 
+pub(crate) use bench::BenchArgs;
 pub(crate) use classify::ClassifyArgs;
 pub(crate) use compare::CompareArgs;
 pub(crate) use convert::ConvertArgs;
@@ -83,6 +85,8 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Write every intermediate tensor of one input
     Trace(TraceArgs),
+    /// Time the encoder of a file, or of a published size
+    Bench(BenchArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -100,6 +104,9 @@ pub(crate) struct Shared {
     /// CPU threads [default: all cores]
     #[arg(long, value_name = "N", global = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
+    /// How exactly the CPU multiplies matrices of f32
+    #[arg(long, value_enum, global = true, default_value_t)]
+    pub(crate) precision: PrecisionWord,
     /// Print the result as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -112,4 +119,27 @@ pub(crate) struct Shared {
     /// Show no progress bar
     #[arg(long, global = true)]
     pub(crate) no_progress: bool,
+}
+
+/// How exactly the CPU multiplies matrices of f32, in PyTorch's words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PrecisionWord {
+    /// IEEE f32
+    Highest,
+    /// f32's accuracy by the fastest means
+    #[default]
+    High,
+    /// Rounded to bf16 where the machine multiplies bf16 faster
+    Medium,
+}
+
+impl PrecisionWord {
+    /// The word on the command line.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Highest => "highest",
+            Self::High => "high",
+            Self::Medium => "medium",
+        }
+    }
 }

@@ -24,8 +24,8 @@ struct Cpu {
     arch: &'static str,
     threads: usize,
     instruction_sets: Vec<&'static str>,
-    /// Kernels that matrix products select at run time.
-    matmul: &'static str,
+    /// Kernels that were chosen at run time.
+    kernels: &'static str,
 }
 
 pub(crate) fn run(shared: &Shared) -> Result<(), CliError> {
@@ -37,13 +37,7 @@ pub(crate) fn run(shared: &Shared) -> Result<(), CliError> {
         device,
     };
     let instruction_sets = instruction_sets();
-    let matmul = if instruction_sets.contains(&"avx512f") {
-        "gemm, AVX-512"
-    } else if instruction_sets.contains(&"avx2") && instruction_sets.contains(&"fma") {
-        "gemm, AVX2 + FMA"
-    } else {
-        "gemm, portable"
-    };
+    let kernels = kernels()?;
     let devices = Devices {
         backends: vec![
             line(BackendName::Cpu, "CPU, burn-flex"),
@@ -51,9 +45,21 @@ pub(crate) fn run(shared: &Shared) -> Result<(), CliError> {
             line(BackendName::Wgpu, "Vulkan, Metal, DX12 or WebGPU"),
             line(BackendName::Cuda, "NVIDIA"),
         ],
-        cpu: Cpu { arch: std::env::consts::ARCH, threads: rayon::current_num_threads(), instruction_sets, matmul },
+        cpu: Cpu { arch: std::env::consts::ARCH, threads: rayon::current_num_threads(), instruction_sets, kernels },
     };
     report::print(&devices, shared)
+}
+
+/// Name of the kernel set of the `cpu` backend.
+#[cfg(feature = "cpu")]
+fn kernels() -> Result<&'static str, CliError> {
+    let isa = jepa_models::cpu::Isa::chosen().map_err(|error| CliError::usage(error.to_string()))?;
+    Ok(isa.name())
+}
+
+#[cfg(not(feature = "cpu"))]
+fn kernels() -> Result<&'static str, CliError> {
+    Ok("not in this binary")
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -102,8 +108,8 @@ impl Report for Devices {
             self.cpu.instruction_sets.join(" ")
         };
         text += &format!(
-            "cpu\n  {}, {} threads\n  {sets}\n  matrix products: {}\n",
-            self.cpu.arch, self.cpu.threads, self.cpu.matmul
+            "cpu\n  {}, {} threads\n  {sets}\n  kernels: {}\n",
+            self.cpu.arch, self.cpu.threads, self.cpu.kernels
         );
         text
     }

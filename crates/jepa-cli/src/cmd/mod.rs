@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+pub(crate) mod bench;
 pub(crate) mod classify;
 pub(crate) mod compare;
 pub(crate) mod completions;

@@ -21,6 +21,8 @@ use crate::report::{self, Report};
 
 /// Inputs of noise that stand in for pictures.
 const NOISE_INPUTS: usize = 4;
+/// What rounding costs does not depend on the length of a clip, its time does.
+const NOISE_FRAMES: usize = 8;
 const NOISE_SEED: u64 = 0;
 
 pub(crate) fn run(args: &QuantizeArgs, shared: &Shared) -> Result<(), CliError> {
@@ -289,7 +291,7 @@ impl Task for Compare<'_> {
         let open = |path: &Path| load::<B>(&ModelArgs { model: path.to_owned(), no_mmap: false }, &device, shared);
         let mut sink = FidelitySink { wanted: open(&args.input)?, got: open(output)?, fidelity: Fidelity::default() };
         let (on, tally) = if pictures.is_empty() {
-            let pixels = noise(sink.wanted.encoder().config(), NOISE_INPUTS, NOISE_SEED, &device);
+            let pixels = noise(sink.wanted.encoder().config(), NOISE_INPUTS, NOISE_FRAMES, NOISE_SEED, &device);
             sink.fidelity.add(&sink.wanted, &sink.got, pixels).map_err(|error| model_error(&args.input, error))?;
             (format!("{NOISE_INPUTS} inputs of seeded noise"), Tally::default())
         } else {
