@@ -1,20 +1,14 @@
 //! Writes a planned conversion: tensor after tensor, the rows of each packed on all cores.
 
+use std::ops::Range;
 use std::path::Path;
-
-use rayon::prelude::*;
 
 use super::error::ConvertError;
 use super::{Conversion, ConvertedTensor};
 use crate::bundle::Bundle;
 use crate::error::GgufError;
-use crate::quant;
+use crate::quantize::{Rows, pack};
 use crate::writer::TensorWriter;
-
-/// Values that are packed before the first of them is written.
-const BATCH_VALUES: usize = 1 << 22;
-/// Values that one thread takes at a time.
-const TASK_VALUES: usize = 1 << 16;
 
 /// A conversion whose file has been opened.
 ///
@@ -53,8 +47,10 @@ impl<'a> Writing<'a> {
         let write = |source| ConvertError::Write { source };
         for tensor in &self.conversion.tensors {
             let values = tensor.recipe.values(&self.conversion.checkpoint)?;
-            self.out.start(&tensor.name).map_err(write)?;
-            pack(tensor, &values, &mut self.out)?;
+            write_tensor(tensor, &values, &mut self.out).map_err(|error| match error {
+                GgufError::WeightRange { .. } => ConvertError::Weight(error),
+                source => write(source),
+            })?;
             written(tensor);
         }
         let planned = &self.conversion.hparams;
@@ -66,26 +62,14 @@ impl<'a> Writing<'a> {
     }
 }
 
-fn pack(tensor: &ConvertedTensor, values: &[f32], out: &mut TensorWriter) -> Result<(), ConvertError> {
-    let dtype = tensor.dtype;
-    let row = tensor.shape.last().copied().unwrap_or(1);
-    if let Some((at, found)) = quant::out_of_range(dtype, values) {
-        let (row, column) = (at / row, at % row);
-        let tensor = tensor.name.clone();
-        return Err(ConvertError::Weight(GgufError::WeightRange { tensor, row, column, found, dtype }));
-    }
-    let bytes = |values: usize| values / dtype.block_len() * dtype.block_bytes();
-    let task = (TASK_VALUES / row).max(1) * row;
-    let batch = (BATCH_VALUES / task).max(1) * task;
-    let mut packed = vec![0; bytes(batch.min(values.len()))];
-    for values in values.chunks(batch) {
-        let packed = &mut packed[..bytes(values.len())];
-        let tasks = packed.par_chunks_mut(bytes(task)).zip(values.par_chunks(task));
-        tasks
-            .try_for_each(|(packed, values)| quant::quantize(dtype, values, row, None, packed))
-            .and_then(|()| out.piece(packed))
-            .map_err(|source| ConvertError::Write { source })?;
-    }
+fn write_tensor(tensor: &ConvertedTensor, values: &[f32], out: &mut TensorWriter) -> Result<(), GgufError> {
+    let len = tensor.shape.last().copied().unwrap_or(1);
+    let read = |rows: Range<usize>, out: &mut [f32]| {
+        out.copy_from_slice(&values[rows.start * len..rows.end * len]);
+        Ok(())
+    };
+    out.start(&tensor.name)?;
+    pack(&Rows { tensor: &tensor.name, len, count: values.len() / len, read: &read }, tensor.dtype, None, out)?;
     Ok(())
 }
 

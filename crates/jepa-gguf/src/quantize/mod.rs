@@ -25,3 +25,4 @@ pub use error::RoundingError;
 pub use importance::ImportanceMatrix;
 pub use plan::{Options, Plan, PlannedTensor, Reason};
 pub use write::{Quantization, WrittenTensor};
+pub(crate) use write::{Rows, pack};

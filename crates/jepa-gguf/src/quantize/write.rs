@@ -1,11 +1,13 @@
 //! Writes a plan: tensor after tensor, each in batches of rows, the rows of a batch on all cores.
 
+use std::ops::Range;
 use std::path::Path;
 
 use rayon::prelude::*;
 
 use super::error::RoundingError;
 use super::plan::{Plan, PlannedTensor};
+use crate::dtype::GgmlType;
 use crate::error::GgufError;
 use crate::quant;
 use crate::tensor::TensorView;
@@ -60,7 +62,10 @@ impl<'p, 'a> Quantization<'p, 'a> {
                 copy(&view, &mut self.out)?;
                 RoundingError::default()
             } else {
-                pack(&view, planned, &mut self.out)?
+                let read = |rows: Range<usize>, out: &mut [f32]| view.dequantize_rows(rows, out);
+                let info = planned.info;
+                let rows = Rows { tensor: info.name(), len: info.row_len(), count: info.row_count(), read: &read };
+                pack(&rows, planned.dtype, planned.importance.as_deref(), &mut self.out)?
             };
             self.plan.bundle.gguf().release(planned.info.name());
             written(WrittenTensor { planned, error });
@@ -73,28 +78,38 @@ fn copy(view: &TensorView<'_>, out: &mut TensorWriter) -> Result<(), GgufError> 
     view.bytes().chunks(BATCH_VALUES).try_for_each(|piece| out.piece(piece))
 }
 
-fn pack(
-    view: &TensorView<'_>,
-    planned: &PlannedTensor<'_>,
+/// A tensor of floats that is to be packed, whatever its values come from.
+pub(crate) struct Rows<'a> {
+    /// Name, for messages.
+    pub(crate) tensor: &'a str,
+    /// Values of a row.
+    pub(crate) len: usize,
+    pub(crate) count: usize,
+    /// Gives the values of some rows.
+    pub(crate) read: &'a (dyn Fn(Range<usize>, &mut [f32]) -> Result<(), GgufError> + Sync),
+}
+
+/// Packs a tensor, batch after batch, into the file that has been told of its start; gives what that cost.
+pub(crate) fn pack(
+    rows: &Rows<'_>,
+    dtype: GgmlType,
+    importance: Option<&[f32]>,
     out: &mut TensorWriter,
 ) -> Result<RoundingError, GgufError> {
-    let (info, dtype) = (planned.info, planned.dtype);
-    let row = info.row_len();
-    let row_bytes = row / dtype.block_len() * dtype.block_bytes();
-    let task_rows = (TASK_VALUES / row).max(1);
-    let batch_rows = (BATCH_VALUES / row).next_multiple_of(task_rows).max(task_rows);
-    let mut packed = vec![0; batch_rows.min(info.row_count()) * row_bytes];
+    let row_bytes = rows.len / dtype.block_len() * dtype.block_bytes();
+    let task_rows = (TASK_VALUES / rows.len).max(1);
+    let batch_rows = (BATCH_VALUES / rows.len).next_multiple_of(task_rows).max(task_rows);
+    let mut packed = vec![0; batch_rows.min(rows.count) * row_bytes];
     let mut error = RoundingError::default();
-    for first in (0..info.row_count()).step_by(batch_rows) {
-        let rows = batch_rows.min(info.row_count() - first);
-        let packed = &mut packed[..rows * row_bytes];
+    for first in (0..rows.count).step_by(batch_rows) {
+        let packed = &mut packed[..batch_rows.min(rows.count - first) * row_bytes];
         // Errors are collected and then added in the order of the rows: the sum is the same on any number of threads.
         let errors: Vec<_> = packed
             .par_chunks_mut(task_rows * row_bytes)
             .enumerate()
             .map_init(Buffers::default, |buffers, (task, packed)| {
                 let start = first + task * task_rows;
-                buffers.pack(view, start..start + packed.len() / row_bytes, planned, packed)
+                buffers.pack(rows, start..start + packed.len() / row_bytes, dtype, importance, packed)
             })
             .collect::<Result<_, _>>()?;
         error = errors.into_iter().fold(error, RoundingError::and);
@@ -111,30 +126,26 @@ struct Buffers {
 }
 
 impl Buffers {
-    /// Packs rows of `view` into `packed` and measures what that cost.
+    /// Packs the rows `range` into `packed` and measures what that cost.
     fn pack(
         &mut self,
-        view: &TensorView<'_>,
-        rows: std::ops::Range<usize>,
-        planned: &PlannedTensor<'_>,
+        rows: &Rows<'_>,
+        range: Range<usize>,
+        dtype: GgmlType,
+        importance: Option<&[f32]>,
         packed: &mut [u8],
     ) -> Result<RoundingError, GgufError> {
-        let row = planned.info.row_len();
-        let n = rows.len() * row;
+        let first = range.start;
+        let n = range.len() * rows.len;
         self.values.resize(n, 0.0);
         self.rounded.resize(n, 0.0);
-        view.dequantize_rows(rows.clone(), &mut self.values)?;
-        if let Some((at, found)) = quant::out_of_range(planned.dtype, &self.values) {
-            return Err(GgufError::WeightRange {
-                tensor: planned.info.name().to_owned(),
-                row: rows.start + at / row,
-                column: at % row,
-                found,
-                dtype: planned.dtype,
-            });
+        (rows.read)(range, &mut self.values)?;
+        if let Some((at, found)) = quant::out_of_range(dtype, &self.values) {
+            let (row, column) = (first + at / rows.len, at % rows.len);
+            return Err(GgufError::WeightRange { tensor: rows.tensor.to_owned(), row, column, found, dtype });
         }
-        quant::quantize(planned.dtype, &self.values, row, planned.importance.as_deref(), packed)?;
-        quant::dequantize(planned.dtype, packed, &mut self.rounded)?;
+        quant::quantize(dtype, &self.values, rows.len, importance, packed)?;
+        quant::dequantize(dtype, packed, &mut self.rounded)?;
         Ok(RoundingError::of(&self.values, &self.rounded))
     }
 }
