@@ -7,7 +7,6 @@ use std::sync::Arc;
 use crate::bytes::Access;
 use crate::error::GgufError;
 use crate::file::Gguf;
-
 use crate::schema::{Hparams, check_tensors, key_spec, read_hparams};
 use crate::tensor::TensorInfo;
 use crate::value::Metadata;

@@ -100,7 +100,7 @@ fn check_shard_name(name: &str) -> Result<(), CheckpointError> {
         "" => refuse("is empty, wanted the file name of a shard"),
         "." | ".." => refuse("is a folder, wanted the file name of a shard"),
         _ if name.contains(['/', '\\', ':']) || name.chars().any(char::is_control) => {
-            refuse("is not a plain file name, wanted that of a shard beside the index")
+            refuse("is not a plain file name, wanted the file name of a shard beside the index")
         }
         _ => Ok(()),
     }

@@ -25,13 +25,9 @@ pub(super) fn recognise(bytes: &[u8]) -> Result<Kind, CheckpointError> {
         [] => return Err(CheckpointError::Empty),
         [b'G', b'G', b'U', b'F', ..] => return Err(CheckpointError::Gguf),
         [b'P', b'K', 3, 4, ..] | [b'P', b'K', 5, 6, ..] => return Ok(Kind::Archive),
-        [0x80, ..] => {
-            // The first byte of a pickle of protocol 2 and later, followed by the protocol. A safetensors header of 128 bytes begins alike, but
-            // then the upper half of its length is zero, which is no instruction.
-            if head.get(8) != Some(&b'{') || head.get(4..8) != Some(&[0; 4]) {
-                return Ok(Kind::Pickle);
-            }
-        }
+        // The first byte of a pickle of protocol 2 and later, followed by the protocol. A safetensors header of 128 bytes begins alike, but then the
+        // upper half of its length is zero, which is no instruction.
+        [0x80, ..] if head.get(8) != Some(&b'{') || head.get(4..8) != Some(&[0; 4]) => return Ok(Kind::Pickle),
         _ if bytes.get(TAR_MAGIC) == Some(b"ustar") => return Err(CheckpointError::Tar),
         _ => {}
     }

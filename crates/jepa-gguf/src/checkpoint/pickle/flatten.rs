@@ -3,7 +3,7 @@
 use super::node::{Id, Node, Nodes, Tensor, kind};
 use crate::checkpoint::error::shown;
 use crate::checkpoint::{CheckpointError, Plain, check_name};
-use crate::limits::MAX_SOURCE_DEPTH;
+use crate::limits::{MAX_SOURCE_DEPTH, MAX_SOURCE_NAME_BYTES};
 
 /// Shared parts may be visited so often per byte of the pickle. A checkpoint that holds the same weights under two names needs 2.
 const VISITS_PER_BYTE: u64 = 8;
@@ -123,6 +123,10 @@ impl Walk<'_, '_> {
             self.name.push('.');
         }
         push(&mut self.name)?;
+        // Before the name is copied around for members that may never become leaves.
+        if self.name.len() as u64 > MAX_SOURCE_NAME_BYTES {
+            check_name(&self.name)?;
+        }
         self.visit(value)?;
         self.name.truncate(len);
         Ok(())
