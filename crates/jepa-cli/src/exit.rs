@@ -71,7 +71,7 @@ pub enum CliError {
         /// The checkpoint.
         path: PathBuf,
         /// Why.
-        source: ConvertError,
+        source: Box<ConvertError>,
     },
     /// A bundle that does not become a folder of Hugging Face.
     #[error("model {}", path.display())]

@@ -10,7 +10,7 @@ use crate::progress::Progress;
 use crate::report;
 
 pub(crate) fn run(args: &ConvertArgs, shared: &Shared) -> Result<(), CliError> {
-    let refuse = |source| CliError::Convert { path: args.source.clone(), source };
+    let refuse = |source| CliError::Convert { path: args.source.clone(), source: Box::new(source) };
     let mut hints = Hints::default();
     for (key, value) in &args.hint {
         hints.add(key, value).map_err(|error| CliError::usage(error.to_string()))?;
@@ -87,7 +87,7 @@ impl Converted {
     fn new(args: &ConvertArgs, conversion: &Conversion) -> Result<Self, CliError> {
         let hp = conversion.hparams();
         let bytes = conversion.file_len();
-        let bytes = bytes.map_err(|source| CliError::Convert { path: args.source.clone(), source })?;
+        let bytes = bytes.map_err(|source| CliError::Convert { path: args.source.clone(), source: Box::new(source) })?;
         let mut fallbacks = BTreeMap::new();
         let wanted = conversion.dtype();
         for t in conversion.tensors().iter().filter(|t| t.dtype() != wanted && t.dtype().name() != "f32") {

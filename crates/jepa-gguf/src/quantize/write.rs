@@ -78,6 +78,9 @@ fn copy(view: &TensorView<'_>, out: &mut TensorWriter) -> Result<(), GgufError> 
     view.bytes().chunks(BATCH_VALUES).try_for_each(|piece| out.piece(piece))
 }
 
+/// Gives the values of some rows of a tensor.
+pub(crate) type ReadRows<'a> = dyn Fn(Range<usize>, &mut [f32]) -> Result<(), GgufError> + Sync + 'a;
+
 /// A tensor of floats that is to be packed, whatever its values come from.
 pub(crate) struct Rows<'a> {
     /// Name, for messages.
@@ -86,7 +89,7 @@ pub(crate) struct Rows<'a> {
     pub(crate) len: usize,
     pub(crate) count: usize,
     /// Gives the values of some rows.
-    pub(crate) read: &'a (dyn Fn(Range<usize>, &mut [f32]) -> Result<(), GgufError> + Sync),
+    pub(crate) read: &'a ReadRows<'a>,
 }
 
 /// Packs a tensor, batch after batch, into the file that has been told of its start; gives what that cost.
