@@ -133,20 +133,14 @@ impl CliError {
                 source: ModelError::Size { .. } | ModelError::Layer { .. } | ModelError::LayerWord { .. },
                 ..
             } => 2,
-            // What was asked for does not fit the checkpoint: the flags are to be changed.
-            Self::Convert {
-                source:
-                    ConvertError::NoEncoder { .. }
-                    | ConvertError::UnknownHint { .. }
-                    | ConvertError::HintValue { .. }
-                    | ConvertError::HintContradicts { .. }
-                    | ConvertError::MissingHint { .. }
-                    | ConvertError::WrongFamily { .. }
-                    | ConvertError::OutputIsInput { .. },
-                ..
-            } => 2,
-            Self::Convert { .. } | Self::Export { .. } => 3,
-            Self::Model { .. } | Self::TooBig { .. } | Self::Output { .. } => 3,
+            Self::Convert { source, .. } => {
+                if is_about_flags(source) {
+                    2
+                } else {
+                    3
+                }
+            }
+            Self::Export { .. } | Self::Model { .. } | Self::TooBig { .. } | Self::Output { .. } => 3,
         }
     }
 
@@ -158,6 +152,20 @@ impl CliError {
         }
         ExitCode::from(self.code())
     }
+}
+
+/// Whether what was asked for does not fit the checkpoint, so that the flags are to be changed.
+fn is_about_flags(error: &ConvertError) -> bool {
+    matches!(
+        error,
+        ConvertError::NoEncoder { .. }
+            | ConvertError::UnknownHint { .. }
+            | ConvertError::HintValue { .. }
+            | ConvertError::HintContradicts { .. }
+            | ConvertError::MissingHint { .. }
+            | ConvertError::WrongFamily { .. }
+            | ConvertError::OutputIsInput { .. }
+    )
 }
 
 fn gib(bytes: u64) -> String {

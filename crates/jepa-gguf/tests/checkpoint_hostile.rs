@@ -5,7 +5,7 @@ use jepa_gguf::checkpoint::Checkpoint;
 
 #[track_caller]
 fn refused(bytes: Vec<u8>, wanted: &str) {
-    let error = Checkpoint::from_bytes(bytes).err().expect("was accepted").to_string();
+    let error = Checkpoint::from_bytes(bytes).expect_err("was accepted").to_string();
     assert!(error.contains(wanted), "found: {error}\nwanted: {wanted}");
     assert!(error.lines().count() == 1 && error.len() < 400, "not one line: {error}");
 }

@@ -87,7 +87,8 @@ impl Converted {
     fn new(args: &ConvertArgs, conversion: &Conversion) -> Result<Self, CliError> {
         let hp = conversion.hparams();
         let bytes = conversion.file_len();
-        let bytes = bytes.map_err(|source| CliError::Convert { path: args.source.clone(), source: Box::new(source) })?;
+        let bytes =
+            bytes.map_err(|source| CliError::Convert { path: args.source.clone(), source: Box::new(source) })?;
         let mut fallbacks = BTreeMap::new();
         let wanted = conversion.dtype();
         for t in conversion.tensors().iter().filter(|t| t.dtype() != wanted && t.dtype().name() != "f32") {

@@ -1,6 +1,6 @@
 //! From a bundle to a smaller bundle: which tensor becomes which type, and the writing of it.
 //!
-//! A [`Plan`] says beforehand what every tensor becomes and why; [`Plan::write`] streams it to a file on all cores. The result depends on the
+//! A [`Plan`] says beforehand what every tensor becomes and why; [`Plan::start`] opens the file and [`Quantization::finish`] streams it to a file on all cores. The result depends on the
 //! input and the options alone, not on the number of threads.
 //!
 //! ```no_run
