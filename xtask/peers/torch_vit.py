@@ -1,9 +1,9 @@
 """PyTorch's side of `cargo xtask bench`: the encoder of one bundle, as plain as PyTorch code gets, timed on request.
 
-    python torch_vit.py MODEL.gguf INPUT.npy --threads N [--tokens OUT.npy]
+    python torch_vit.py MODEL.gguf INPUT.npy --threads N [--precision bf16] [--tokens OUT.npy]
 
-Reads `f32` or `bf16` (the whole model cast) from stdin, one word a line, runs one pass and answers with its wall and its process CPU time in ms.
-Needs torch, numpy and gguf.
+Reads a line from stdin, runs one pass and answers with its wall and its process CPU time in ms. `bf16` is the whole model cast. Needs torch, numpy
+and gguf.
 """
 
 import argparse
@@ -15,7 +15,8 @@ arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
 arguments.add_argument("model")
 arguments.add_argument("input")
 arguments.add_argument("--threads", type=int, required=True)
-arguments.add_argument("--tokens", help="write the f32 tokens here")
+arguments.add_argument("--precision", choices=["f32", "bf16"], default="f32")
+arguments.add_argument("--tokens", help="write the tokens here, as f32")
 args = arguments.parse_args()
 os.environ["OMP_NUM_THREADS"] = str(args.threads)
 
@@ -77,19 +78,13 @@ class Encoder(nn.Module):
         return self.norm(x)
 
 
-reader = gguf.GGUFReader(args.model)
-model = Encoder(reader).eval()
-pixels = torch.from_numpy(np.load(args.input))
-half = None
+dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[args.precision]
+model = Encoder(gguf.GGUFReader(args.model)).eval().to(dtype)
+pixels = torch.from_numpy(np.load(args.input)).to(dtype)
 if args.tokens:
-    np.save(args.tokens, model(pixels).numpy())
+    np.save(args.tokens, model(pixels).float().numpy())
 
-for line in sys.stdin:
-    word = line.strip()
-    if word == "bf16" and half is None:
-        half = Encoder(reader).eval().to(torch.bfloat16)
-        half(pixels.to(torch.bfloat16))
-    net, x = (half, pixels.to(torch.bfloat16)) if word == "bf16" else (model, pixels)
+for _ in sys.stdin:
     wall, cpu = time.perf_counter(), time.process_time()
-    net(x)
+    model(pixels)
     print((time.perf_counter() - wall) * 1e3, (time.process_time() - cpu) * 1e3, flush=True)

@@ -33,7 +33,7 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
-    /// Time the command line beside PyTorch and candle, and write docs/performance.md
+    /// Time the command line beside PyTorch, candle and ggml, and write docs/performance.md
     Bench(bench::BenchArgs),
     /// Write a checkpoint of ViT-L's size with random weights (1.2 GB), to measure `convert` and `quantize` with
     Checkpoint {

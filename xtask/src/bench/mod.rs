@@ -1,9 +1,10 @@
-//! How fast we are beside PyTorch and candle, on the same weights and the same input, in one interleaved run.
+//! How fast we are beside PyTorch, candle and ggml, on the same weights and the same input, in one interleaved run.
 //!
 //! Every round gives each program its passes, one program after another, so that whatever else the machine does meets all of them. Ratios are taken
 //! within a round; the page shows their medians.
 
 mod model;
+mod other;
 mod page;
 mod peer;
 
@@ -12,7 +13,6 @@ use std::error::Error;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use clap::Args;
@@ -20,10 +20,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use self::model::{SIZES, Size};
+use self::other::Other;
 use self::peer::{Cli, Pass, Peer};
 use crate::process::{Outcome, cargo, root, step};
 
 pub(crate) use self::page::page;
+
+/// Our name in the figures.
+const OWN: &str = "jepa-cli";
 
 /// The figures that the page is made from.
 pub(crate) const FIGURES: &str = "docs/performance.json";
@@ -49,6 +53,9 @@ pub(crate) struct BenchArgs {
     /// Leave candle out, which has to be compiled
     #[arg(long)]
     no_candle: bool,
+    /// Checkout of ggml to run too; it is built twice, with and without llamafile's products (needs cmake and a C++ compiler)
+    #[arg(long, value_name = "DIR")]
+    ggml: Option<PathBuf>,
     /// Folder for models (12 GB) [default: a temporary one]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
@@ -86,8 +93,8 @@ struct Row {
     weights: String,
     file_mb: f64,
     peak_rss_mb: Option<f64>,
-    /// Lowest row cosine with PyTorch's f32 tokens, where it was compared.
-    cos_min: Option<f64>,
+    /// Lowest row cosine with PyTorch's f32 tokens.
+    cos_min: f64,
     rounds: Vec<Pass>,
 }
 
@@ -108,7 +115,13 @@ pub(crate) fn run(args: &BenchArgs) -> Outcome {
     let mut build = cargo(&["build", "--release", "--package", "jepa-cli"]);
     step("jepa-cli", &mut build)?;
     let cli = Cli::built()?;
-    let candle = if args.no_candle { None } else { Some(build_candle()?) };
+    let mut others = vec![Other::torch(&args.python, "f32"), Other::torch(&args.python, "bf16")];
+    if !args.no_candle {
+        others.push(Other::candle()?);
+    }
+    if let Some(source) = &args.ggml {
+        others.extend(Other::ggml(source)?);
+    }
     let temporary;
     let folder = match &args.folder {
         Some(folder) => folder,
@@ -118,15 +131,14 @@ pub(crate) fn run(args: &BenchArgs) -> Outcome {
         }
     };
     let mut figures = Figures {
-        machine: machine(&cli, &args.python, candle.is_some())?,
+        machine: machine(&cli, &others)?,
         rounds: args.rounds,
         passes: args.passes,
         rows: Vec::new(),
         start: Vec::new(),
     };
     for size in SIZES.iter().filter(|size| args.shape.iter().any(|shape| shape == size.name)) {
-        let bench =
-            Bench { args, cli: &cli, candle: candle.as_deref(), size, files: Files::written(&cli, size, folder)? };
+        let bench = Bench { args, cli: &cli, others: &others, size, files: Files::written(&cli, size, folder)? };
         for &threads in &args.threads {
             figures.rows.extend(bench.rows(threads, &figures.machine.kernels)?);
         }
@@ -134,14 +146,6 @@ pub(crate) fn run(args: &BenchArgs) -> Outcome {
     }
     fs::write(root().join(FIGURES), serde_json::to_string_pretty(&figures)? + "\n")?;
     crate::docs::run(false)
-}
-
-/// Compiles candle's program for this machine.
-fn build_candle() -> Result<PathBuf, Box<dyn Error>> {
-    let folder = root().join("xtask/peers/candle");
-    let mut build = cargo(&["build", "--release"]);
-    step("candle", build.current_dir(&folder).env("RUSTFLAGS", "-C target-cpu=native").env_remove("CARGO_TARGET_DIR"))?;
-    Ok(folder.join("target/release/candle-vit"))
 }
 
 /// The bundle of a size in three types, and an input.
@@ -173,7 +177,7 @@ impl Files {
 struct Bench<'a> {
     args: &'a BenchArgs,
     cli: &'a Cli,
-    candle: Option<&'a Path>,
+    others: &'a [Other],
     size: &'a Size,
     files: Files,
 }
@@ -181,51 +185,33 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn rows(&self, threads: usize, kernels: &str) -> Result<Vec<Row>, Box<dyn Error>> {
         let work = tempfile::tempdir()?;
-        let tokens = |name: &str| work.path().join(format!("{name}.npy"));
-        let f32_file = &self.files.models["f32"];
-        let mut torch = Command::new(&self.args.python);
-        torch.arg(root().join("xtask/peers/torch_vit.py")).arg(f32_file).arg(&self.files.input);
-        torch.args(["--threads", &threads.to_string(), "--tokens"]).arg(tokens("torch"));
-        let mut torch = Peer::start(torch)?;
-        torch.pass("bf16")?;
-        torch.pass("f32")?;
-        let mut candle = match self.candle {
-            None => None,
-            Some(program) => {
-                let mut command = Command::new(program);
-                command.arg(f32_file).arg(&self.files.input).arg(tokens("candle"));
-                command.env("RAYON_NUM_THREADS", threads.to_string());
-                let mut candle = Peer::start(command)?;
-                candle.pass("f32")?;
-                Some(candle)
-            }
-        };
-
+        let tokens = |name: usize| work.path().join(format!("{name}.npy"));
+        let mut peers = Vec::new();
         let mut rows = Vec::new();
-        for (precision, weights, batch) in self.own_runs(kernels) {
-            let cos_min = self.agreement(precision, weights, &tokens("ours"), &tokens("torch"))?;
-            rows.push(self.row("jepa-cli", precision, weights, threads, batch, Some(cos_min))?);
+        for (i, other) in self.others.iter().enumerate() {
+            let model = &self.files.models[other.weights];
+            let mut peer = Peer::start(other.command(model, &self.files.input, threads, &tokens(i)))?;
+            peer.pass(other.word)?;
+            let cos_min = self.compare(&tokens(i), &tokens(0))?;
+            rows.push(self.row(other.program, other.word, other.weights, threads, 1, cos_min)?);
+            peers.push(peer);
         }
-        let own = rows.len();
-        rows.push(self.row("PyTorch", "f32", "f32", threads, 1, None)?);
-        rows.push(self.row("PyTorch", "bf16", "bf16", threads, 1, None)?);
-        if candle.is_some() {
-            let cos_min = self.compare(&tokens("candle"), &tokens("torch"))?;
-            rows.push(self.row("candle", "f32", "f32", threads, 1, Some(cos_min))?);
+        for (precision, weights, batch) in self.own_runs(kernels) {
+            let own = tokens(self.others.len());
+            self.embed(precision, weights, &own, threads)?;
+            rows.push(self.row(OWN, precision, weights, threads, batch, self.compare(&own, &tokens(0))?)?);
         }
         for round in 1..=self.args.rounds {
             eprintln!("== {}, {threads} threads: round {round} of {}", self.size.name, self.args.rounds);
-            let passes = self.args.passes;
-            for row in &mut rows[..own] {
+            let (others, own) = rows.split_at_mut(peers.len());
+            for (row, peer) in others.iter_mut().zip(&mut peers) {
+                row.rounds.push(peer.best(&row.precision, self.args.passes)?);
+            }
+            for row in own {
                 let line = self.ours(&row.precision, &row.weights, threads, row.batch)?;
                 let number = |key: &str| line[key].as_f64().ok_or_else(|| format!("jepa-cli bench: no {key}"));
                 row.rounds.push(Pass { wall: number("ms_min")?, cpu: number("cpu_ms_min")? });
                 row.peak_rss_mb = line["peak_rss_mb"].as_f64();
-            }
-            rows[own].rounds.push(torch.best("f32", passes)?);
-            rows[own + 1].rounds.push(torch.best("bf16", passes)?);
-            if let Some(candle) = &mut candle {
-                rows[own + 2].rounds.push(candle.best("f32", passes)?);
             }
         }
         Ok(rows)
@@ -250,7 +236,7 @@ impl Bench<'_> {
         weights: &str,
         threads: usize,
         batch: usize,
-        cos_min: Option<f64>,
+        cos_min: f64,
     ) -> Result<Row, Box<dyn Error>> {
         Ok(Row {
             shape: self.size.name.into(),
@@ -262,7 +248,7 @@ impl Bench<'_> {
             program: program.into(),
             precision: precision.into(),
             weights: weights.into(),
-            file_mb: self.files.megabytes(if weights == "bf16" { "f32" } else { weights })?,
+            file_mb: self.files.megabytes(weights)?,
             peak_rss_mb: None,
             cos_min,
             rounds: Vec::new(),
@@ -278,12 +264,6 @@ impl Bench<'_> {
         let printed = self.cli.run(words.iter().chain(&more).map(OsString::from).chain([model.to_owned()]))?;
         let lines: Vec<Value> = serde_json::from_slice(&printed)?;
         lines.into_iter().next().ok_or_else(|| "jepa-cli bench printed no line".into())
-    }
-
-    /// Embeds the input and compares the tokens with another program's.
-    fn agreement(&self, precision: &str, weights: &str, own: &Path, other: &Path) -> Result<f64, Box<dyn Error>> {
-        self.embed(precision, weights, own, 1)?;
-        self.compare(own, other)
     }
 
     fn embed(&self, precision: &str, weights: &str, out: &Path, threads: usize) -> Outcome {
@@ -336,7 +316,7 @@ fn find(value: &Value, key: &str) -> Option<f64> {
 }
 
 /// What it ran on, and what ran.
-fn machine(cli: &Cli, python: &Path, candle: bool) -> Result<Machine, Box<dyn Error>> {
+fn machine(cli: &Cli, others: &[Other]) -> Result<Machine, Box<dyn Error>> {
     let devices: Value = serde_json::from_slice(&cli.run(["devices", "--json"])?)?;
     let kernels = devices["cpu"]["kernels"].as_str().unwrap_or("unknown").to_owned();
     let info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
@@ -345,20 +325,10 @@ fn machine(cli: &Cli, python: &Path, candle: bool) -> Result<Machine, Box<dyn Er
         line.and_then(|line| line.split(": ").nth(1)).unwrap_or("unknown").to_owned()
     };
     let cpu = format!("{}, family {}, model {}", field("model name"), field("cpu family"), field("model\t"));
-    let first_line = |command: &mut Command| -> Result<String, Box<dyn Error>> {
-        let ran = command.stdin(Stdio::null()).output()?;
-        let text = String::from_utf8_lossy(&ran.stdout).trim().to_owned();
-        if ran.status.success() { Ok(text) } else { Err(format!("{command:?} ended with {}", ran.status).into()) }
-    };
-    let torch = first_line(Command::new(python).args(["-c", "import torch; print(torch.__version__)"]))?;
-    let ours = String::from_utf8(cli.run(["--version"])?)?;
-    let ours = ours.trim().trim_start_matches("jepa-cli ").to_owned();
-    let mut versions = BTreeMap::from([("PyTorch".to_owned(), torch), ("jepa-cli".to_owned(), ours)]);
-    if candle {
-        let lock = fs::read_to_string(root().join("xtask/peers/candle/Cargo.lock"))?;
-        let after = lock.split("name = \"candle-core\"\nversion = \"").nth(1);
-        let version = after.and_then(|rest| rest.split('"').next()).unwrap_or("unknown");
-        versions.insert("candle".to_owned(), version.to_owned());
+    let own = String::from_utf8(cli.run(["--version"])?)?;
+    let mut versions = BTreeMap::from([(OWN.to_owned(), own.trim().trim_start_matches("jepa-cli ").to_owned())]);
+    for other in others {
+        versions.insert(other.program.to_owned(), other.version()?);
     }
     Ok(Machine { cpu, kernels, versions })
 }

@@ -23,7 +23,7 @@ pub(super) struct Peer {
 }
 
 impl Peer {
-    /// Starts it. Its tokens are in the file that `command` names when the first answer is here.
+    /// Starts it.
     pub(super) fn start(mut command: Command) -> Result<Self, Box<dyn Error>> {
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (ask, answer) = (child.stdin.take(), child.stdout.take());
