@@ -8,7 +8,10 @@ use std::process::ExitCode;
 
 use jepa_gguf::convert::ConvertError;
 use jepa_gguf::export::ExportError;
-use jepa_models::ModelError;
+use jepa_models::{ModelError, WrongOnDevice};
+
+/// Code for a device that failed in mid-work.
+pub(crate) const DEVICE_FAULT: i32 = 3;
 
 /// Everything that ends a command early.
 #[derive(Debug, thiserror::Error)]
@@ -81,6 +84,36 @@ pub enum CliError {
         /// Why.
         source: ExportError,
     },
+    /// A backend that is in this binary and finds nothing to run on.
+    #[error("backend {backend}: {what}; {next}")]
+    NoDevice {
+        /// The backend.
+        backend: &'static str,
+        /// What is missing.
+        what: String,
+        /// What to do.
+        next: &'static str,
+    },
+    /// A device that computes something wrong at the sizes of a model.
+    #[error(
+        "{device} is not to be trusted with this model; run with `--backend cpu`, or with --no-self-check all the same"
+    )]
+    WrongOnDevice {
+        /// The device.
+        device: String,
+        /// What is wrong.
+        source: Box<WrongOnDevice>,
+    },
+    /// A device that `doctor` found wrong; the report has been printed.
+    #[error("{device} is wrong at {wrong} of {total} sizes")]
+    Sick {
+        /// The device.
+        device: String,
+        /// At how many sizes.
+        wrong: usize,
+        /// Of how many.
+        total: usize,
+    },
     /// A request that the machine has no memory for.
     #[error("{what} needs about {} of memory, {} are available; {next}", gib(*needed), gib(*available))]
     TooBig {
@@ -140,7 +173,13 @@ impl CliError {
                     3
                 }
             }
-            Self::Export { .. } | Self::Model { .. } | Self::TooBig { .. } | Self::Output { .. } => 3,
+            Self::Export { .. }
+            | Self::Model { .. }
+            | Self::NoDevice { .. }
+            | Self::Sick { .. }
+            | Self::WrongOnDevice { .. }
+            | Self::TooBig { .. }
+            | Self::Output { .. } => 3,
         }
     }
 

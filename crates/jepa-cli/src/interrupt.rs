@@ -11,12 +11,17 @@ const INTERRUPTED: i32 = 130;
 /// Installs the handler. Where the system refuses one, Ctrl-C ends the program without cleaning up.
 pub(crate) fn clean_up_on_ctrl_c() {
     let _ = ctrlc::set_handler(|| {
-        let unfinished = UNFINISHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        for path in unfinished.iter() {
-            let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
-        }
+        remove_unfinished();
         std::process::exit(INTERRUPTED);
     });
+}
+
+/// Removes what is unfinished, before the process ends in mid-work.
+pub(crate) fn remove_unfinished() {
+    let unfinished = UNFINISHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    for path in unfinished.iter() {
+        let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    }
 }
 
 /// Remembers an unfinished file or folder for as long as the guard lives.

@@ -59,6 +59,7 @@ fn dispatch(cli: Cli) -> Result<(), CliError> {
         Command::Compare(args) => cmd::compare::run(&args, &shared),
         Command::Trace(args) => cmd::trace::run(args, &shared),
         Command::Bench(args) => cmd::bench::run(&args, &shared),
+        Command::Doctor(args) => cmd::doctor::run(&args, &shared),
         Command::Completions { shell } => cmd::completions::run(shell),
     }
 }

@@ -4,6 +4,7 @@ mod bench;
 mod classify;
 mod compare;
 mod convert;
+mod doctor;
 mod embed;
 mod export;
 mod imatrix;
@@ -25,6 +26,7 @@ pub(crate) use bench::{BenchArgs, BenchTask};
 pub(crate) use classify::ClassifyArgs;
 pub(crate) use compare::CompareArgs;
 pub(crate) use convert::ConvertArgs;
+pub(crate) use doctor::DoctorArgs;
 pub(crate) use embed::EmbedArgs;
 pub(crate) use export::ExportArgs;
 pub(crate) use imatrix::ImatrixArgs;
@@ -87,6 +89,8 @@ pub(crate) enum Command {
     Trace(TraceArgs),
     /// Time a part of a model: of a file, or of a published size
     Bench(BenchArgs),
+    /// Check a device's numbers at the sizes of models
+    Doctor(DoctorArgs),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -107,6 +111,9 @@ pub(crate) struct Shared {
     /// How exactly the CPU multiplies matrices of f32
     #[arg(long, value_enum, global = true, default_value_t)]
     pub(crate) precision: PrecisionWord,
+    /// Trust a graphics card without checking its numbers once
+    #[arg(long, global = true)]
+    pub(crate) no_self_check: bool,
     /// Print the result as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,

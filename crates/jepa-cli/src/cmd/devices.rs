@@ -1,7 +1,7 @@
 use serde::Serialize;
 
 use crate::args::Shared;
-use crate::backend::BackendName;
+use crate::backend::{BackendName, Found, PROCESSOR};
 use crate::exit::CliError;
 use crate::report::{self, Report};
 
@@ -16,7 +16,12 @@ struct BackendLine {
     name: &'static str,
     compiled: bool,
     default: bool,
+    /// What it runs on in general.
     device: &'static str,
+    /// What it runs on here, the first one first.
+    devices: Vec<Found>,
+    /// Why there is nothing to run on.
+    missing: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -29,12 +34,15 @@ struct Cpu {
 }
 
 pub(crate) fn run(shared: &Shared) -> Result<(), CliError> {
-    let default = BackendName::compiled().next();
-    let line = |name: BackendName, device| BackendLine {
-        name: name.word(),
-        compiled: name.is_compiled(),
-        default: default == Some(name),
-        device,
+    let default = BackendName::best().ok();
+    let line = |name: BackendName, device| {
+        let (devices, missing) = match name.devices() {
+            Ok(devices) => (devices, None),
+            Err(CliError::NoDevice { what, next, .. }) => (Vec::new(), Some(format!("{what}; {next}"))),
+            Err(_) => (Vec::new(), None),
+        };
+        let compiled = name.is_compiled();
+        BackendLine { name: name.word(), compiled, default: default == Some(name), device, devices, missing }
     };
     let instruction_sets = instruction_sets();
     let kernels = kernels()?;
@@ -101,6 +109,16 @@ impl Report for Devices {
                 (false, _) => "not in this binary",
             };
             text += &format!("  {:8} {state:24} {}\n", backend.name, backend.device);
+            if let Some(missing) = &backend.missing {
+                text += &format!("    {missing}\n");
+            }
+            // A processor is described below.
+            for found in backend.devices.iter().filter(|found| found.name != PROCESSOR) {
+                let software = if found.software { ", a program on the CPU" } else { "" };
+                let limit =
+                    found.largest_buffer.map_or(String::new(), |bytes| format!(", buffers up to {} MiB", bytes >> 20));
+                text += &format!("    {} ({}){software}{limit}\n", found.name, found.driver);
+            }
         }
         let sets = if self.cpu.instruction_sets.is_empty() {
             "none detected".into()

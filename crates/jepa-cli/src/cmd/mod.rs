@@ -6,6 +6,7 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod devices;
+pub(crate) mod doctor;
 pub(crate) mod embed;
 pub(crate) mod export;
 pub(crate) mod imatrix;

@@ -7,6 +7,7 @@ use jepa_gguf::{Access, Bundle, GgufError, TensorWriter};
 use jepa_models::{Jepa, ModelError};
 
 use crate::args::{ModelArgs, Shared};
+use crate::backend::check_once;
 use crate::exit::{CliError, say_on_stderr};
 use crate::interrupt::Unfinished;
 
@@ -25,7 +26,9 @@ pub(crate) fn open_bundle(path: &Path, no_mmap: bool, shared: &Shared) -> Result
 /// Opens the file and loads it onto `device`.
 pub(crate) fn load<B: Backend>(args: &ModelArgs, device: &B::Device, shared: &Shared) -> Result<Jepa<B>, CliError> {
     let bundle = open_bundle(&args.model, args.no_mmap, shared)?;
-    Jepa::from_bundle(bundle, device).map_err(|error| model_error(&args.model, error))
+    let model = Jepa::from_bundle(bundle, device).map_err(|error| model_error(&args.model, error))?;
+    check_once::<B>(model.encoder().config(), device, shared)?;
+    Ok(model)
 }
 
 /// An error of the model at `path`.

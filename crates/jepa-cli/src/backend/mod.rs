@@ -1,9 +1,20 @@
 //! Backends: which ones are compiled in, which one is meant, and how a task gets onto it.
 
+#[cfg(feature = "cuda")]
+mod cuda;
+#[cfg(any(feature = "wgpu-untuned", feature = "cuda"))]
+mod fault;
+#[cfg(feature = "wgpu-untuned")]
+mod wgpu;
+
+mod checked;
+
 use std::any::TypeId;
+use std::sync::OnceLock;
 
 use burn::prelude::Backend;
 use clap::ValueEnum;
+use serde::Serialize;
 
 #[cfg(feature = "cpu")]
 use crate::args::PrecisionWord;
@@ -39,7 +50,7 @@ impl BackendName {
         match self {
             Self::Cpu => cfg!(feature = "cpu"),
             Self::Ndarray => cfg!(feature = "ndarray"),
-            Self::Wgpu => cfg!(feature = "wgpu"),
+            Self::Wgpu => cfg!(feature = "wgpu-untuned"),
             Self::Cuda => cfg!(feature = "cuda"),
         }
     }
@@ -47,6 +58,81 @@ impl BackendName {
     /// Those that this binary holds, in the order in which a default is chosen.
     pub(crate) fn compiled() -> impl Iterator<Item = Self> {
         [Self::Cuda, Self::Wgpu, Self::Cpu, Self::Ndarray].into_iter().filter(|name| name.is_compiled())
+    }
+}
+
+pub(crate) use checked::check_once;
+
+/// What the process computes on.
+static RUNNING_ON: OnceLock<String> = OnceLock::new();
+
+/// What the process computes on: backend, device and driver.
+pub(crate) fn running_on() -> String {
+    RUNNING_ON.get().cloned().unwrap_or_default()
+}
+
+/// Name of the machine's own processor among devices.
+pub(crate) const PROCESSOR: &str = "CPU";
+
+/// A device that a backend can run on.
+#[derive(Debug, Serialize)]
+pub(crate) struct Found {
+    pub(crate) name: String,
+    /// Driver and its version.
+    pub(crate) driver: String,
+    /// Whether it is a program on the CPU.
+    pub(crate) software: bool,
+    /// Bytes of the largest buffer that a kernel can be given, where there is a limit.
+    pub(crate) largest_buffer: Option<u64>,
+}
+
+impl BackendName {
+    /// Devices that it finds, the one to use first.
+    ///
+    /// # Errors
+    /// [`CliError::NoDevice`] when it finds none, [`CliError::BackendNotCompiled`].
+    pub(crate) fn devices(self) -> Result<Vec<Found>, CliError> {
+        let processor = |library: &str| Found {
+            name: PROCESSOR.into(),
+            driver: library.into(),
+            software: false,
+            largest_buffer: None,
+        };
+        match self {
+            #[cfg(feature = "cpu")]
+            Self::Cpu => Ok(vec![processor("burn-flex")]),
+            #[cfg(feature = "ndarray")]
+            Self::Ndarray => Ok(vec![processor("burn-ndarray")]),
+            #[cfg(feature = "wgpu-untuned")]
+            Self::Wgpu => Ok(wgpu::adapters()?.into_iter().map(|adapter| adapter.found).collect()),
+            #[cfg(feature = "cuda")]
+            Self::Cuda => cuda::cards(),
+            #[allow(unreachable_patterns, reason = "unreachable only when every backend is compiled in")]
+            name => {
+                let _ = processor;
+                Err(CliError::BackendNotCompiled { name: name.word(), compiled: compiled_words() })
+            }
+        }
+    }
+
+    /// The best of this binary that has a device: cards before processors, and those before programs that pretend to be cards.
+    ///
+    /// # Errors
+    /// [`CliError::NoDevice`] of the last one tried, [`CliError::BackendNotCompiled`].
+    pub(crate) fn best() -> Result<Self, CliError> {
+        let (mut software, mut none) = (None, None);
+        for name in Self::compiled() {
+            match name.devices() {
+                Ok(devices) if devices.iter().all(|device| device.software) => software = Some(name),
+                Ok(_) => return Ok(name),
+                Err(error) => none = Some(error),
+            }
+        }
+        match (software, none) {
+            (Some(name), _) => Ok(name),
+            (None, Some(error)) => Err(error),
+            (None, None) => Err(CliError::BackendNotCompiled { name: Self::Cpu.word(), compiled: compiled_words() }),
+        }
     }
 }
 
@@ -64,13 +150,21 @@ pub(crate) fn run_on<T: Task>(task: T, shared: &Shared) -> Result<T::Output, Cli
     let name = match shared.backend {
         Some(name) => name,
         None => {
-            let name = BackendName::compiled().next().ok_or_else(no_backend)?;
+            let name = BackendName::best()?;
             if !shared.quiet {
                 say_on_stderr(&format!("backend: {}", name.word()));
             }
             name
         }
     };
+    let device = name.devices()?.into_iter().next();
+    if let Some(device) = device {
+        let Found { name: device, driver, software, .. } = device;
+        if software && !shared.quiet {
+            say_on_stderr(&format!("note: {device} is a program on the CPU, not a graphics card"));
+        }
+        RUNNING_ON.get_or_init(|| format!("{}: {device} ({driver})", name.word()));
+    }
     match name {
         #[cfg(feature = "cpu")]
         BackendName::Cpu => {
@@ -79,10 +173,16 @@ pub(crate) fn run_on<T: Task>(task: T, shared: &Shared) -> Result<T::Output, Cli
         }
         #[cfg(feature = "ndarray")]
         BackendName::Ndarray => task.run::<burn::backend::NdArray>(Default::default()),
-        #[cfg(feature = "wgpu")]
-        BackendName::Wgpu => task.run::<burn::backend::Wgpu>(Default::default()),
+        #[cfg(feature = "wgpu-untuned")]
+        BackendName::Wgpu => {
+            fault::end_on_device_fault();
+            task.run::<burn::backend::Wgpu>(wgpu::adapters()?.swap_remove(0).device)
+        }
         #[cfg(feature = "cuda")]
-        BackendName::Cuda => task.run::<burn::backend::Cuda>(Default::default()),
+        BackendName::Cuda => {
+            fault::end_on_device_fault();
+            task.run::<burn::backend::Cuda>(Default::default())
+        }
         #[allow(unreachable_patterns, reason = "unreachable only when every backend is compiled in")]
         name => Err(CliError::BackendNotCompiled { name: name.word(), compiled: compiled_words() }),
     }
@@ -134,8 +234,4 @@ pub(crate) fn with_threads<R: Send>(threads: usize, work: impl FnOnce() -> R + S
 fn compiled_words() -> String {
     let words: Vec<_> = BackendName::compiled().map(BackendName::word).collect();
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }
-}
-
-fn no_backend() -> CliError {
-    CliError::BackendNotCompiled { name: BackendName::Cpu.word(), compiled: compiled_words() }
 }

@@ -1,0 +1,44 @@
+//! Panics of device threads. Burn does not hand them back: calls behind one fail, or go on and give wrong numbers.
+
+use std::cell::Cell;
+use std::panic;
+use std::sync::Once;
+
+use crate::exit::{DEVICE_FAULT, say_on_stderr};
+use crate::interrupt::remove_unfinished;
+
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Ends the process with code 3 and one line as soon as a device thread panics.
+pub(super) fn end_on_device_fault() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let other = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            // Burn's device threads, by the names it gives them.
+            if std::thread::current().name().is_some_and(|name| name.starts_with("DS")) {
+                let what = info.payload_as_str().unwrap_or("no reason was given").lines().next().unwrap_or_default();
+                say_on_stderr(&format!(
+                    "error: the device failed: {what}; try a smaller --batch, --frames or --size, or `--backend cpu`"
+                ));
+                remove_unfinished();
+                std::process::exit(DEVICE_FAULT);
+            }
+            if !QUIET.get() {
+                other(info);
+            }
+        }));
+    });
+}
+
+/// Runs `work`, whose panics on this thread say nothing.
+#[cfg(feature = "cuda")]
+pub(super) fn quietly<R>(work: impl FnOnce() -> R) -> R {
+    end_on_device_fault();
+    QUIET.set(true);
+    let result = work();
+    QUIET.set(false);
+    result
+}
