@@ -1,58 +1,142 @@
-//! The suite on Burn's wgpu backend.
+//! The suite on Burn's wgpu backend, on whatever adapter there is: in CI Mesa's software Vulkan, lavapipe. Without an adapter every test is skipped by
+//! name.
 
-use burn::backend::Wgpu;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Mutex, OnceLock};
+
+use burn::backend::{Flex, Wgpu};
+use burn::prelude::*;
+use burn::record::{BinBytesRecorder, FullPrecisionSettings, Recorder};
+use burn::tensor::Distribution;
+use jepa_gguf::schema::Activation;
+use jepa_models::Trace;
+use jepa_models::nn::{BlockConfig, Visibility, set_largest_tensor};
+
+type Work = Box<dyn FnOnce() + Send>;
+
+/// Runs a test on the one thread that drives the device.
+fn on_device(name: &str, test: impl FnOnce() + Send + 'static) {
+    let Some(adapter) = jepa_cli::wgpu_adapter() else {
+        eprintln!("skipped: {name}: no adapter");
+        return;
+    };
+    set_largest_tensor(adapter.largest_buffer);
+    static DEVICE: OnceLock<Mutex<Sender<Work>>> = OnceLock::new();
+    let device = DEVICE.get_or_init(|| {
+        let (send, receive) = channel::<Work>();
+        std::thread::spawn(move || receive.into_iter().for_each(|work| work()));
+        Mutex::new(send)
+    });
+    let (done, outcome) = channel();
+    let work = Box::new(move || {
+        let _ = done.send(catch_unwind(AssertUnwindSafe(test)));
+    });
+    device.lock().expect("nobody panics with the sender").send(work).expect("the thread waits for work");
+    if let Err(panic) = outcome.recv().expect("the work ends") {
+        resume_unwind(panic);
+    }
+}
+
+/// A hidden layer of 138 MB is larger than the largest buffer of many adapters, 134 MB; the block is right all the same.
+#[test]
+fn a_hidden_layer_beyond_the_largest_buffer_is_computed_in_pieces() {
+    on_device("a_hidden_layer_beyond_the_largest_buffer_is_computed_in_pieces", || {
+        let config = BlockConfig {
+            embed_dim: 8,
+            n_head: 1,
+            head_dim: 8,
+            ffn_dim: 4200,
+            ln_eps: 1e-6,
+            act: Activation::GeluErf,
+            qkv_fused: true,
+            qkv_bias: true,
+            layer_scale: false,
+        };
+        let (cpu, gpu) = (Default::default(), Default::default());
+        let block = config.init::<Flex>(&cpu);
+        let x = Tensor::<Flex, 3>::random([1, 8200, 8], Distribution::Normal(0.0, 1.0), &cpu);
+        let see = &Visibility::Full;
+        let want = block.forward(x.clone(), None, see, &mut Trace::none(), "").into_data();
+        let recorder = BinBytesRecorder::<FullPrecisionSettings>::default();
+        let bytes = recorder.record(block.into_record(), ()).expect("memory holds it");
+        let block =
+            config.init::<Wgpu>(&gpu).load_record(recorder.load(bytes, &gpu).expect("it was recorded just now"));
+        let x = Tensor::<Wgpu, 3>::from_data(x.into_data(), &gpu);
+        let got = block.forward(x, None, see, &mut Trace::none(), "").into_data();
+        got.assert_approx_eq::<f32>(&want, burn::tensor::Tolerance::rel_abs(1e-3, 1e-3));
+    });
+}
 
 #[test]
 fn every_case_passes() {
-    jepa_tests::every_case_passes::<Wgpu>();
+    on_device("every_case_passes", jepa_tests::every_case_passes::<Wgpu>);
 }
 
 #[test]
 fn every_deliberate_mistake_misses_the_bar() {
-    jepa_tests::every_deliberate_mistake_misses_the_bar::<Wgpu>();
+    on_device("every_deliberate_mistake_misses_the_bar", jepa_tests::every_deliberate_mistake_misses_the_bar::<Wgpu>);
 }
 
 #[test]
 fn a_batch_equals_its_elements() {
-    jepa_tests::a_batch_equals_its_elements::<Wgpu>();
+    on_device("a_batch_equals_its_elements", jepa_tests::a_batch_equals_its_elements::<Wgpu>);
 }
 
 #[test]
 fn a_later_frame_changes_no_earlier_one() {
-    jepa_tests::a_later_frame_changes_no_earlier_one::<Wgpu>();
+    on_device("a_later_frame_changes_no_earlier_one", jepa_tests::a_later_frame_changes_no_earlier_one::<Wgpu>);
 }
 
 #[test]
 fn context_ids_in_any_order_give_the_same_rows() {
-    jepa_tests::context_ids_in_any_order_give_the_same_rows::<Wgpu>();
+    on_device(
+        "context_ids_in_any_order_give_the_same_rows",
+        jepa_tests::context_ids_in_any_order_give_the_same_rows::<Wgpu>,
+    );
 }
 
 #[test]
 fn a_later_frame_changes_no_earlier_prediction() {
-    jepa_tests::a_later_frame_changes_no_earlier_prediction::<Wgpu>();
+    on_device(
+        "a_later_frame_changes_no_earlier_prediction",
+        jepa_tests::a_later_frame_changes_no_earlier_prediction::<Wgpu>,
+    );
 }
 
 #[test]
 fn a_plan_is_reproducible_and_beats_random_ones() {
-    jepa_tests::a_plan_is_reproducible_and_beats_random_ones::<Wgpu>();
+    on_device(
+        "a_plan_is_reproducible_and_beats_random_ones",
+        jepa_tests::a_plan_is_reproducible_and_beats_random_ones::<Wgpu>,
+    );
 }
 
 #[test]
 fn candidates_in_one_batch_equal_single_rollouts() {
-    jepa_tests::candidates_in_one_batch_equal_single_rollouts::<Wgpu>();
+    on_device(
+        "candidates_in_one_batch_equal_single_rollouts",
+        jepa_tests::candidates_in_one_batch_equal_single_rollouts::<Wgpu>,
+    );
 }
 
 #[test]
 fn a_pursuit_replans_from_what_is_seen() {
-    jepa_tests::a_pursuit_replans_from_what_is_seen::<Wgpu>();
+    on_device("a_pursuit_replans_from_what_is_seen", jepa_tests::a_pursuit_replans_from_what_is_seen::<Wgpu>);
 }
 
 #[test]
 fn segments_are_attended_across_and_views_averaged() {
-    jepa_tests::segments_are_attended_across_and_views_averaged::<Wgpu>();
+    on_device(
+        "segments_are_attended_across_and_views_averaged",
+        jepa_tests::segments_are_attended_across_and_views_averaged::<Wgpu>,
+    );
 }
 
 #[test]
 fn statistics_are_those_of_what_enters_a_matrix() {
-    jepa_tests::statistics_are_those_of_what_enters_a_matrix::<Wgpu>();
+    on_device(
+        "statistics_are_those_of_what_enters_a_matrix",
+        jepa_tests::statistics_are_those_of_what_enters_a_matrix::<Wgpu>,
+    );
 }

@@ -114,6 +114,16 @@ pub enum CliError {
         /// Of how many.
         total: usize,
     },
+    /// A request with a tensor that is larger than the largest buffer of the device.
+    #[error("{what} needs a larger buffer than {device} has; {next}")]
+    BeyondBuffers {
+        /// What was asked for.
+        what: String,
+        /// The device.
+        device: String,
+        /// What to change.
+        next: &'static str,
+    },
     /// A request that the machine has no memory for.
     #[error("{what} needs about {} of memory, {} are available; {next}", gib(*needed), gib(*available))]
     TooBig {
@@ -175,6 +185,7 @@ impl CliError {
             }
             Self::Export { .. }
             | Self::Model { .. }
+            | Self::BeyondBuffers { .. }
             | Self::NoDevice { .. }
             | Self::Sick { .. }
             | Self::WrongOnDevice { .. }

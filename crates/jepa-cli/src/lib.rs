@@ -35,6 +35,23 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
+/// An adapter that the wgpu backend can run on.
+#[cfg(feature = "wgpu-untuned")]
+#[derive(Clone, Debug)]
+pub struct WgpuAdapter {
+    /// Its name.
+    pub name: String,
+    /// Bytes of the largest buffer that a kernel can be given.
+    pub largest_buffer: u64,
+}
+
+/// The adapter that `--backend wgpu` runs on; `None` where there is none.
+#[cfg(feature = "wgpu-untuned")]
+pub fn wgpu_adapter() -> Option<WgpuAdapter> {
+    let found = backend::BackendName::Wgpu.devices().ok()?.into_iter().next()?;
+    Some(WgpuAdapter { name: found.name, largest_buffer: found.largest_buffer.unwrap_or(u64::MAX) })
+}
+
 fn dispatch(cli: Cli) -> Result<(), CliError> {
     let shared = cli.shared;
     match (&shared.threads[..], &cli.command) {

@@ -3,7 +3,7 @@
 use jepa_gguf::schema::PredictorHparams;
 
 use crate::encoder::EncoderConfig;
-use crate::nn::SCORES_PER_BLOCK;
+use crate::nn::{SCORES_PER_BLOCK, fits};
 use crate::predictor::MaskedPredictorConfig;
 
 /// Bytes of one f32.
@@ -66,6 +66,20 @@ impl EncoderConfig {
             per_element,
         ]));
         pixels.saturating_add(block).saturating_add(product(&[2, scores, F32]))
+    }
+
+    /// Whether every tensor of an encoding stays below the largest that the device can be given ([`crate::nn::set_largest_tensor`]); hidden layers
+    /// are cut to fit unless they are traced.
+    ///
+    /// **Shapes** `[batch, chans, frames, height, width]`.
+    pub fn fits_device(&self, shape: [usize; 5], traced: bool) -> bool {
+        let h = &self.hparams;
+        let [batch, chans, frames, height, width] = shape;
+        let rows = [frames.div_ceil(h.tubelet_size), height / h.patch_size, width / h.patch_size];
+        let tokens = rows.into_iter().fold(1usize, usize::saturating_mul);
+        let tokens = tokens.saturating_add(h.n_registers + usize::from(h.cls_token));
+        let widest = if traced { h.ffn_dim.max(3 * h.embed_dim) } else { h.embed_dim };
+        fits(&[batch, chans, frames.max(h.tubelet_size), height, width]) && fits(&[batch, tokens, widest])
     }
 }
 

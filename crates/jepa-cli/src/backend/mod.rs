@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 
 use burn::prelude::Backend;
 use clap::ValueEnum;
+use jepa_models::nn::set_largest_tensor;
 use serde::Serialize;
 
 #[cfg(feature = "cpu")]
@@ -159,7 +160,10 @@ pub(crate) fn run_on<T: Task>(task: T, shared: &Shared) -> Result<T::Output, Cli
     };
     let device = name.devices()?.into_iter().next();
     if let Some(device) = device {
-        let Found { name: device, driver, software, .. } = device;
+        let Found { name: device, driver, software, largest_buffer } = device;
+        if let Some(bytes) = largest_buffer {
+            set_largest_tensor(bytes);
+        }
         if software && !shared.quiet {
             say_on_stderr(&format!("note: {device} is a program on the CPU, not a graphics card"));
         }

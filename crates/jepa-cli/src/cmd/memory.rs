@@ -5,7 +5,7 @@ use jepa_models::EncoderConfig;
 use sysinfo::{MemoryRefreshKind, System};
 
 use crate::args::Shared;
-use crate::backend::is_on_host;
+use crate::backend::{is_on_host, running_on};
 use crate::exit::{CliError, say_on_stderr};
 
 /// Part of the available memory that activations may take.
@@ -14,7 +14,7 @@ const USABLE: f64 = 0.9;
 /// The batch size, `wanted` or the largest below it, at which encoding fits into memory; equal results either way.
 ///
 /// `input` is one clip's `[chans, frames, height, width]`, `kept` the number of intermediate outputs kept, `clips` the number of clips of an input. Memory of other devices is not known
-/// here: on them `wanted` stays.
+/// here: on them the largest buffer decides.
 pub(crate) fn fitting_batch<B: Backend>(
     config: &EncoderConfig,
     input: [usize; 4],
@@ -23,14 +23,17 @@ pub(crate) fn fitting_batch<B: Backend>(
     wanted: usize,
     shared: &Shared,
 ) -> Result<usize, CliError> {
-    if !is_on_host::<B>() {
-        return Ok(wanted);
-    }
-    let available = available_bytes();
     let [chans, frames, height, width] = input;
-    let needed =
-        |batch: usize| config.activation_bytes([batch.saturating_mul(clips), chans, frames, height, width], kept);
-    let fits = |batch: usize| needed(batch) <= available;
+    let shape = |batch: usize| [batch.saturating_mul(clips), chans, frames, height, width];
+    let needed = |batch: usize| config.activation_bytes(shape(batch), kept);
+    let (on_host, available) = (is_on_host::<B>(), available_bytes());
+    let fits = |batch: usize| match on_host {
+        true => needed(batch) <= available,
+        false => config.fits_device(shape(batch), false),
+    };
+    if !fits(1) && !on_host {
+        return Err(beyond_buffers(format!("one input of {frames} frames at {height}×{width}")));
+    }
     if !fits(1) {
         let what = match clips {
             1 => format!("one input of {frames} frames at {height}×{width}"),
@@ -47,6 +50,22 @@ pub(crate) fn fitting_batch<B: Backend>(
         say_on_stderr(&format!("note: {wanted} inputs at once do not fit into memory, {batch} at a time"));
     }
     Ok(batch)
+}
+
+/// Refuses to trace one input whose hidden layers are larger than a buffer of the device.
+pub(crate) fn refuse_tracing(config: &EncoderConfig, shape: [usize; 5]) -> Result<(), CliError> {
+    match config.fits_device(shape, true) {
+        true => Ok(()),
+        false => Err(beyond_buffers("tracing this input".to_owned())),
+    }
+}
+
+fn beyond_buffers(what: String) -> CliError {
+    CliError::BeyondBuffers {
+        what,
+        device: running_on(),
+        next: "lower --frames or --size, or run with `--backend cpu`",
+    }
 }
 
 /// Refuses `what` when its activations cannot fit; `next` says what to change.

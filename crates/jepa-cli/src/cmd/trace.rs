@@ -4,6 +4,7 @@ use burn::prelude::*;
 use globset::{Glob, GlobMatcher};
 use jepa_models::Trace;
 
+use super::memory::refuse_tracing;
 use super::model::{load, model_error};
 use super::stream::Through;
 use crate::args::{Shared, TraceArgs};
@@ -39,6 +40,7 @@ impl Task for TraceTask<'_> {
         let model = load::<B>(&args.model, &device, shared)?;
         let through = Through::new(&model, &args.input, 0, 1, &device, shared).map_err(refuse)?;
         let (name, pixels) = through.only()?;
+        refuse_tracing(model.encoder().config(), pixels.dims())?;
 
         let mut seen = BTreeMap::new();
         let mut sink = |name: &str, x: &Tensor<B, 3>| {

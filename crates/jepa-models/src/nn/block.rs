@@ -6,7 +6,7 @@ use burn::prelude::*;
 use jepa_gguf::Gguf;
 use jepa_gguf::schema::{Activation, EncoderHparams};
 
-use super::{Act, Rope, Visibility, multi_head, stored};
+use super::{Act, Rope, Visibility, multi_head, pieces, stored};
 use crate::trace::Trace;
 
 /// What a [`Block`] is made of.
@@ -158,11 +158,15 @@ impl<B: Backend> Block<B> {
 
         let h = self.ln2.forward(x.clone());
         trace.see(&h, || format!("{at}.ln2"));
-        let h = self.ffn_up.forward(h); //                                      [b, n, ffn_dim]
-        trace.see(&h, || format!("{at}.ffn_up"));
-        let h = self.act.forward(h);
-        trace.see(&h, || format!("{at}.ffn_act"));
-        let h = self.ffn_down.forward(h); //                                    [b, n, dim]
+        // Who watches wants the hidden layer whole.
+        let ffn_dim = if trace.is_watched() { 0 } else { self.ffn_up.weight.dims()[1] };
+        let h = pieces::by_tokens(h, ffn_dim, |h| {
+            let h = self.ffn_up.forward(h); //                                  [b, n, ffn_dim]
+            trace.see(&h, || format!("{at}.ffn_up"));
+            let h = self.act.forward(h);
+            trace.see(&h, || format!("{at}.ffn_act"));
+            self.ffn_down.forward(h) //                                         [b, n, dim]
+        });
         trace.see(&h, || format!("{at}.ffn_down"));
         let x = x + scaled(h, &self.ls2);
         trace.see(&x, || at.to_owned());
@@ -208,6 +212,11 @@ impl<B: Backend> Block<B> {
 
     fn qkv(&self, x: Tensor<B, 3>, trace: &mut Trace<'_, B>, at: &str) -> [Tensor<B, 3>; 3] {
         match (&self.attn_qkv, &self.attn_q, &self.attn_k, &self.attn_v) {
+            (Some(qkv), ..)
+                if !trace.is_watched() && !pieces::fits(&[x.dims()[0], x.dims()[1], qkv.weight.dims()[1]]) =>
+            {
+                thirds(qkv, &x)
+            }
             (Some(qkv), ..) => {
                 let qkv = qkv.forward(x); //                                    [b, n, 3·heads·hd]
                 trace.see(&qkv, || format!("{at}.attn_qkv"));
@@ -224,6 +233,21 @@ impl<B: Backend> Block<B> {
             _ => unreachable!("BlockConfig::init makes either attn_qkv or all three of attn_q, attn_k and attn_v"),
         }
     }
+}
+
+/// Queries, keys and values of a fused projection, one after the other.
+///
+/// **Shapes** `[batch, tokens, dim]` → 3 × `[batch, tokens, heads · head_dim]`.
+fn thirds<B: Backend>(qkv: &Linear<B>, x: &Tensor<B, 3>) -> [Tensor<B, 3>; 3] {
+    let inner = qkv.weight.dims()[1] / 3;
+    [0, 1, 2].map(|part| {
+        let weight = qkv.weight.val().narrow(1, part * inner, inner);
+        let y = x.clone().matmul(weight.unsqueeze());
+        match &qkv.bias {
+            Some(bias) => y + bias.val().narrow(0, part * inner, inner).unsqueeze(),
+            None => y,
+        }
+    })
 }
 
 fn scaled<B: Backend>(x: Tensor<B, 3>, scale: &Option<Param<Tensor<B, 1>>>) -> Tensor<B, 3> {
