@@ -1,9 +1,27 @@
 //! What CI runs, in order of how soon it can fail.
 
 use std::path::Path;
+use std::process::Command;
 
 use crate::docs;
 use crate::process::{Outcome, cargo, step};
+
+/// Mesa's Vulkan on the CPU, which the tests of the wgpu backend run on where there is no graphics card: installed when it is missing.
+fn software_vulkan() {
+    let drivers = std::fs::read_dir("/usr/share/vulkan/icd.d").into_iter().flatten().flatten();
+    if !cfg!(target_os = "linux") || drivers.count() > 0 {
+        return;
+    }
+    let install = || {
+        let packages = ["install", "--yes", "--no-install-recommends", "mesa-vulkan-drivers"];
+        step("software Vulkan", Command::new("apt-get").args(packages))
+    };
+    // The lists of packages may be old, or not there at all.
+    let update = || step("package lists", Command::new("apt-get").arg("update"));
+    if let Err(error) = install().or_else(|_| update().and_then(|()| install())) {
+        eprintln!("skipped: tests of the wgpu backend, for want of a Vulkan driver: {error}");
+    }
+}
 
 /// Fails on the first step that fails. Every step uses the same features of the same workspace, so that nothing is compiled twice.
 pub(crate) fn run(cases: Option<&Path>) -> Outcome {
@@ -11,6 +29,7 @@ pub(crate) fn run(cases: Option<&Path>) -> Outcome {
     step("lints", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     step("docs", cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     docs::run(true)?;
+    software_vulkan();
     let mut tests = cargo(&["test", "--workspace"]);
     match cases.map(Path::canonicalize) {
         Some(Ok(folder)) => {

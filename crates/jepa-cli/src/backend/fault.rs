@@ -42,3 +42,36 @@ pub(super) fn quietly<R>(work: impl FnOnce() -> R) -> R {
     QUIET.set(false);
     result
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    /// Set for the copy of the test program in which a device thread panics.
+    const DYING: &str = "JEPA_TEST_DEVICE_FAULT";
+
+    #[test]
+    fn a_panic_of_a_device_thread_ends_the_process_with_one_line() {
+        if std::env::var_os(DYING).is_some() {
+            end_on_device_fault();
+            let thread = std::thread::Builder::new().name("DSD-4-0".into());
+            let _ = thread.spawn(|| panic!("can't allocate buffer of size: 1\nand more")).expect("a thread").join();
+            // Never reached: the process has ended.
+            return;
+        }
+        let mut program = Command::new(std::env::current_exe().expect("this program"));
+        program.args([
+            "--exact",
+            "--nocapture",
+            "backend::fault::tests::a_panic_of_a_device_thread_ends_the_process_with_one_line",
+        ]);
+        let ran = program.env(DYING, "1").output().expect("it starts");
+        let stderr = String::from_utf8_lossy(&ran.stderr);
+        let lines: Vec<_> = stderr.lines().filter(|line| line.starts_with("error: ")).collect();
+        assert_eq!(ran.status.code(), Some(DEVICE_FAULT), "{stderr}");
+        assert!(matches!(lines[..], [line] if line.contains("can't allocate buffer of size: 1; try")), "{stderr}");
+        assert!(!stderr.contains("panicked"), "{stderr}");
+    }
+}

@@ -64,3 +64,13 @@ fn several_numbers_of_threads_are_for_bench_alone() {
     assert_eq!(ran.code, 2);
     assert!(ran.stderr.contains("--threads"), "{ran:?}");
 }
+
+/// The CPU is sound at the sizes of a model, and `doctor` says of what.
+#[test]
+fn a_sound_device_gets_a_clean_bill() {
+    let s = Session::new();
+    let ran = s.good(&["doctor", "--backend", "cpu", "-m", &model("hfvit"), "--json"]);
+    let report: serde_json::Value = serde_json::from_str(&ran.stdout).expect("JSON");
+    assert_eq!(report["checks"][0]["sound"], true, "{report}");
+    assert!(report["device"].as_str().is_some_and(|device| device.contains("burn-flex")), "{report}");
+}

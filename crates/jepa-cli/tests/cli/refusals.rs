@@ -101,10 +101,26 @@ fn arguments_that_make_no_sense() {
 #[test]
 fn a_backend_that_was_not_compiled_in_names_the_feature() {
     let s = Session::new();
-    for backend in ["wgpu", "cuda"] {
-        let ran = s.run(&["embed", "--backend", backend, "-m", &model("ijepa"), &picture()]);
-        assert_one_line(&ran, 2, &[backend, &format!("--features {backend}")]);
-    }
+    let ran = s.run(&["embed", "--backend", "cuda", "-m", &model("ijepa"), &picture()]);
+    assert_one_line(&ran, 2, &["cuda", "--features cuda"]);
+}
+
+/// The Vulkan loader is told to look for drivers where there are none.
+#[test]
+fn a_machine_without_an_adapter_says_so() {
+    let s = Session::new();
+    let without = |args: &[&str]| {
+        let mut command = s.command(args);
+        command.env("VK_ICD_FILENAMES", "/nowhere.json").env("VK_DRIVER_FILES", "/nowhere.json");
+        Ran::from(command.output().expect("the program starts"))
+    };
+    let ran = without(&["embed", "--backend", "wgpu", "-m", &model("ijepa"), &picture()]);
+    assert_one_line(&ran, 3, &["backend wgpu", "adapter", "--backend cpu"]);
+    let ran = without(&["devices"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.stdout.contains("adapter was found"), "{ran:?}");
+    let ran = without(&["embed", "-m", &model("ijepa"), &picture(), "-o", "o.npy"]);
+    assert!(ran.code == 0 && ran.stderr.contains("backend: cpu"), "{ran:?}");
 }
 
 #[test]

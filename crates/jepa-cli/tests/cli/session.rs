@@ -31,7 +31,8 @@ impl Session {
     /// The program, in this folder.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_jepa-cli"));
-        command.current_dir(self.folder.path()).args(args);
+        // Without it Mesa's Vulkan driver complains on stderr when it is asked for adapters.
+        command.current_dir(self.folder.path()).args(args).env("XDG_RUNTIME_DIR", self.folder.path());
         command
     }
 
