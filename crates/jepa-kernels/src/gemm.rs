@@ -9,15 +9,16 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use crate::activation::{Act, act_slice_body};
-use crate::isa::{Isa, compiled_for_each_isa};
+use crate::isa::{Isa, compiled_for_amx, compiled_for_each_isa};
 use crate::pack::{PIECE, panel_words, rows_words, weights_panels};
 use crate::precision::Precision;
 use crate::threads::each;
 use crate::tile::{DEPTH, MOST_ROWS, PANEL, Panels, Rows, STRIDE, Words, each_tile, shape, tile};
-use crate::weights::WeightRows;
+use crate::weights::{Stored, WeightRows};
 
-/// Most words of the panels of a task: half of a second-level cache of 1 MiB.
+/// Most words of the panels of a task: half of a second-level cache of 1 MiB, and of 2 MiB, which processors with AMX have.
 const BLOCK: usize = 1 << 17;
+const BLOCK_ON_TILES: usize = 1 << 18;
 
 /// Fewest outputs of a task, where there are more: copying the rows should not show.
 const NARROW: usize = 64;
@@ -62,21 +63,29 @@ pub fn linear(
     assert!([epilogue.bias, epilogue.scale].iter().flatten().all(|v| v.len() == outputs), "linear: epilogue");
     let (scaled, added) = (epilogue.scale.is_some(), epilogue.add);
     assert!(epilogue.act.is_none() || !(scaled || added), "linear: an activated result is neither scaled nor added");
-    let words = precision.words(isa);
+    let words = match (precision.words(isa), weights.stored()) {
+        (Words::Bf16Split, Stored::Bf16(values)) if values.len() >= outputs * inputs => Words::Bf16SplitRows,
+        (words, _) => words,
+    };
+    let tiles = isa.has_tiles() && words != Words::F32;
     let result = Output { values: out.as_mut_ptr(), stride: outputs };
     let job = Job { words, x, inputs, weights, epilogue, result };
-    let (width, height) = cut(rows, outputs, words.of(inputs).min(DEPTH), rayon::current_num_threads());
+    let block = if tiles { BLOCK_ON_TILES } else { BLOCK } / words.of(inputs).min(DEPTH);
+    let (width, height) = cut(rows, outputs, block, rayon::current_num_threads());
     let (across, down) = (outputs.div_ceil(width), rows.div_ceil(height));
     each(across * down, |i| {
         let (column, row) = (i / down * width, i % down * height);
         let part = Part { rows: row..(row + height).min(rows), columns: column..(column + width).min(outputs) };
-        BUFFER.with_borrow_mut(|buffer| part_of(isa, &job, &part, buffer));
+        BUFFER.with_borrow_mut(|buffer| match tiles {
+            true => part_on_tiles(isa, &job, &part, buffer),
+            false => part_of(isa, &job, &part, buffer),
+        });
     });
 }
 
-/// Outputs and rows of a task: as many outputs as fit, fewer when threads would be idle, and fewer rows when even that leaves some.
-fn cut(rows: usize, outputs: usize, depth: usize, threads: usize) -> (usize, usize) {
-    let blocks = outputs.div_ceil(BLOCK / depth).next_multiple_of(threads);
+/// Outputs and rows of a task: `block` outputs, fewer when threads would be idle, and fewer rows when even that leaves some.
+fn cut(rows: usize, outputs: usize, block: usize, threads: usize) -> (usize, usize) {
+    let blocks = outputs.div_ceil(block).next_multiple_of(threads);
     let width = outputs.div_ceil(blocks).next_multiple_of(TILE_WIDTH).max(NARROW);
     let down = threads / outputs.div_ceil(width).min(threads);
     (width, rows.div_ceil(down).max(SHORT))
@@ -146,6 +155,7 @@ impl Output {
 }
 
 compiled_for_each_isa!(fn part_of(job: &Job<'_>, part: &Part, buffer: &mut Buffer) = part_body);
+compiled_for_amx!(fn part_on_tiles(job: &Job<'_>, part: &Part, buffer: &mut Buffer) = part_body);
 
 #[inline(always)]
 fn part_body<const SET: u8>(job: &Job<'_>, part: &Part, buffer: &mut Buffer) {

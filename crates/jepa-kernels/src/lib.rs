@@ -11,6 +11,8 @@
 #![allow(unsafe_code, reason = "the crate that exists for it; every block says why it is sound")]
 
 mod activation;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod amx;
 mod attention;
 mod flash;
 mod gemm;

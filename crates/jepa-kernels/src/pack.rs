@@ -11,7 +11,7 @@ pub(crate) const PIECE: usize = 256;
 
 /// Words of a panel that holds `values` values in depth: whole squares of 16 by 16 are written.
 pub(crate) fn panel_words(words: Words, values: usize) -> usize {
-    words.of(values).next_multiple_of(PANEL) * PANEL
+    values.next_multiple_of(words.granule()) / words.panel_values() * PANEL
 }
 
 /// Writes the panels of the outputs `columns`, `stride` words from one to the next: word `[k][j]` of one is the weight of its output `j`, input
@@ -60,8 +60,8 @@ fn weights_panel<const SET: u8>(
     let stored = weights.stored();
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
-    if SET == AVX512 && width == PANEL {
-        done = depth - depth % (PANEL * words.values());
+    if SET >= AVX512 && width == PANEL {
+        done = depth - depth % words.granule();
         let part = inputs.start..inputs.start + done;
         // Elements of the memory from the first row on, and of one row: all 16 rows must be there.
         let sixteen = |len: usize, row: usize| (first * row..(first + PANEL) * row, len >= (first + PANEL) * row);
@@ -93,7 +93,7 @@ fn weights_panel<const SET: u8>(
     }
     for start in (done..depth).step_by(PIECE) {
         let len = PIECE.min(depth - start);
-        let padded = len.next_multiple_of(PANEL * words.values());
+        let padded = len.next_multiple_of(words.granule());
         let at = inputs.start + start..inputs.start + start + len;
         for (j, row) in piece.chunks_exact_mut(PIECE).enumerate() {
             if j < width {
@@ -103,11 +103,11 @@ fn weights_panel<const SET: u8>(
                 row[..padded].fill(0.0);
             }
         }
-        rows_panel::<SET>(words, piece, PIECE, padded, &mut panel[words.of(start) * PANEL..]);
+        rows_panel::<SET>(words, piece, PIECE, padded, &mut panel[panel_words(words, start)..]);
     }
 }
 
-/// Writes a panel from 16 rows of f32, `row_stride` apart. `depth` is a multiple of 16 words.
+/// Writes a panel from 16 rows of f32, `row_stride` apart. `depth` is whole granules.
 #[inline(always)]
 pub(crate) fn rows_panel<const SET: u8>(
     words: Words,
@@ -117,7 +117,7 @@ pub(crate) fn rows_panel<const SET: u8>(
     panel: &mut [f32],
 ) {
     #[cfg(target_arch = "x86_64")]
-    if SET == AVX512 {
+    if SET >= AVX512 {
         return x86::rows_panel(words, x86::Source::F32(rows), row_stride, 0..depth, panel);
     }
     let _ = words;
@@ -142,16 +142,33 @@ pub(crate) fn columns_panels(
     stride: usize,
 ) {
     let row = |k: usize| values[k * row_stride..][columns.clone()].chunks(PANEL);
-    for k in 0..words.of(depth) {
-        let out = panels.chunks_exact_mut(stride).map(|panel| &mut panel.as_chunks_mut::<PANEL>().0[k]);
-        match words {
-            Words::F32 => out.zip(row(k)).for_each(|(out, values)| *out = vector(values)),
-            Words::Bf16Pairs if 2 * k + 1 < depth => {
-                out.zip(row(2 * k).zip(row(2 * k + 1))).for_each(|(out, (low, high))| {
-                    pair_up(vector(low), vector(high), out);
-                });
+    if words == Words::F32 {
+        for k in 0..depth {
+            for (panel, values) in panels.chunks_exact_mut(stride).zip(row(k)) {
+                panel.as_chunks_mut::<PANEL>().0[k] = vector(values);
             }
-            Words::Bf16Pairs => out.zip(row(2 * k)).for_each(|(out, low)| pair_up(vector(low), [0.0; PANEL], out)),
+        }
+        return;
+    }
+    // A row behind the last is 0.
+    let part = |k: usize, first: usize| match k < depth {
+        true => {
+            vector(&values[k * row_stride..][columns.start + first..(columns.start + first + PANEL).min(columns.end)])
+        }
+        false => [0.0; PANEL],
+    };
+    let granule = words.granule();
+    for k in (0..depth.next_multiple_of(granule)).step_by(2) {
+        let at = k / granule * (granule / words.panel_values()) + k % granule / 2;
+        for (panel, first) in panels.chunks_exact_mut(stride).zip((0..columns.len()).step_by(PANEL)) {
+            let (panel, _) = panel.as_chunks_mut::<PANEL>();
+            let (low, high) = (part(k, first), part(k + 1, first));
+            if words == Words::Bf16Split {
+                pair_up(low.map(nearest), high.map(nearest), &mut panel[at]);
+                pair_up(low.map(rest), high.map(rest), &mut panel[at + PANEL]);
+            } else {
+                pair_up(low, high, &mut panel[at]);
+            }
         }
     }
 }
@@ -174,24 +191,22 @@ fn vector(values: &[f32]) -> [f32; PANEL] {
     })
 }
 
-/// Copies a row into words, the last one filled up with 0.
+/// Copies a row into words; bf16 is filled up with 0 to whole granules, for which `out` has room.
 #[inline(always)]
 pub(crate) fn row_words<const SET: u8>(words: Words, row: &[f32], out: &mut [f32]) {
-    match words {
-        Words::F32 => out[..row.len()].copy_from_slice(row),
-        Words::Bf16Pairs => {
-            let mut done = 0;
-            #[cfg(target_arch = "x86_64")]
-            if SET == AVX512 {
-                done = row.len() / 32 * 32;
-                x86::pairs(&row[..done], &mut out[..done / 2]);
-            }
-            for (word, pair) in out[done / 2..].iter_mut().zip(row[done..].chunks(2)) {
-                let high = pair.get(1).map_or(0, |&v| bf16_bits(v));
-                *word = f32::from_bits(bf16_bits(pair[0]) >> 16 | high);
-            }
+    #[cfg(target_arch = "x86_64")]
+    if SET >= AVX512 && words != Words::F32 {
+        let whole = row.len() - row.len() % words.granule();
+        x86::row_words(words, &row[..whole], out);
+        if whole < row.len() {
+            let mut granule = [0.0; 2 * PANEL];
+            granule[..row.len() - whole].copy_from_slice(&row[whole..]);
+            x86::row_words(words, &granule, &mut out[words.of(whole)..]);
         }
+        return;
     }
+    let _ = words;
+    out[..row.len()].copy_from_slice(row);
 }
 
 /// Copies `count` rows of `depth` values, `row_stride` apart, into rows of words, [`STRIDE`] apart.
@@ -216,6 +231,22 @@ fn bf16_bits(x: f32) -> u32 {
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
     (if x.is_nan() { bits | 0x0040_0000 } else { rounded }) & 0xffff_0000
 }
+
+/// The bf16 that stands for most of a split value. Beyond the largest one it is that and not infinite: what it leaves of an infinite value is infinite
+/// then, and their products are what those of f32 are.
+#[inline(always)]
+fn nearest(x: f32) -> f32 {
+    f32::from_bits(bf16_bits(x.clamp(-LARGEST, LARGEST)))
+}
+
+/// What [`nearest`] leaves of a value, before it is rounded itself.
+#[inline(always)]
+fn rest(x: f32) -> f32 {
+    x - nearest(x)
+}
+
+/// The largest finite bf16.
+const LARGEST: f32 = f32::from_bits(0x7f7f_0000);
 
 #[cfg(target_arch = "x86_64")]
 mod x86;

@@ -27,6 +27,10 @@ pub enum Precision {
 impl Precision {
     /// What operands are turned into on this instruction set.
     pub(crate) fn words(self, isa: Isa) -> Words {
-        if self == Self::Medium && isa.has_bf16() { Words::Bf16Pairs } else { Words::F32 }
+        match self {
+            Self::Medium if isa.has_bf16() => Words::Bf16Pairs,
+            Self::High if isa.has_tiles() => Words::Bf16Split,
+            _ => Words::F32,
+        }
     }
 }
