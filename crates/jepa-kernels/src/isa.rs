@@ -181,6 +181,8 @@ macro_rules! compiled_for_amx {
                 // SAFETY: an `Isa` that has tiles exists only on a machine that has AVX-512 and AVX512-BF16.
                 unsafe { amx($($arg),*) }
             }
+            #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+            let _ = ($($arg),*);
         }
     };
 }

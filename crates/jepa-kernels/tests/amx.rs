@@ -66,7 +66,9 @@ fn split_products_are_nearly_those_of_f32() {
             }
             let of = |precision| errors(&product(isa, precision, &x, form), &wanted);
             let (highest, high, medium) = (of(Precision::Highest), of(Precision::High), of(Precision::Medium));
-            println!("{rows}x{inputs}x{outputs}: highest {highest:?}, high {high:?}, medium {medium:?}");
+            let sizes = format!("{rows}x{inputs}x{outputs}: {highest:?} {high:?} {medium:?}");
+            assert!(high.0 < 6e-6 && high.1 < 3e-5 && high.0 < 13.0 * highest.0, "{sizes}");
+            assert!(medium.0 > 1e-3 && medium.0 < 3e-3, "{sizes}");
         }
     }
 }
@@ -86,6 +88,75 @@ fn split_attention_is_nearly_that_of_f32() {
         };
         let highest: Vec<f64> = run(Precision::Highest).into_iter().map(f64::from).collect();
         let (high, medium) = (errors(&run(Precision::High), &highest), errors(&run(Precision::Medium), &highest));
-        println!("{head_dim}: high {high:?}, medium {medium:?}");
+        assert!(high.0 < 9e-6 && high.1 < 1e-4, "{head_dim}: {high:?}");
+        assert!(medium.0 > 1e-3 && medium.0 < 5e-3, "{head_dim}: {medium:?}");
     }
+}
+
+/// Its 11 bits are in two times 8, and its range is inside that of bf16, denormals included.
+#[test]
+fn every_f16_is_exact_when_split() {
+    let Some(isa) = amx("every_f16_is_exact_when_split") else { return };
+    let finite: Vec<f16> = (0..=u16::MAX).map(f16::from_bits).filter(|v| v.is_finite()).collect();
+    let identity: Vec<f32> = (0..32 * 32).map(|i| if i % 33 == 0 { 1.0 } else { 0.0 }).collect();
+    let out = product(isa, Precision::High, &identity, &F16Rows { values: &finite, inputs: 32 });
+    for (i, value) in finite.iter().enumerate() {
+        assert_eq!(out[i % 32 * (finite.len() / 32) + i / 32], value.to_f32());
+    }
+}
+
+/// What is finite in f32 is finite, up to the largest value, and what is not is not.
+#[test]
+fn what_is_not_finite_stays_so_and_what_is_finite_too() {
+    let Some(isa) = amx("what_is_not_finite_stays_so_and_what_is_finite_too") else { return };
+    let times = |precision, x: f32, w: f32| {
+        let (mut row, mut weights) = ([0.0; 40], vec![0.0; 3 * 40]);
+        (row[33], weights[40 + 33]) = (x, w);
+        let split = product(isa, precision, &row, &F32Rows { values: &weights, inputs: 40 });
+        let brains: Vec<bf16> = weights.iter().map(|&w| bf16::from_f32(w)).collect();
+        let exact = brains[73].to_f32() == w || w.is_nan();
+        let plain = product(isa, precision, &row, &Bf16Rows { values: &brains, inputs: 40 });
+        if exact {
+            assert_eq!(split[1].is_finite(), plain[1].is_finite(), "{x} {w}");
+        }
+        split[1]
+    };
+    for (x, w) in [(f32::MAX, 0.5), (0.25, f32::MAX), (-f32::MAX, 0.37), (3.395e38, -1.0), (1e30, 1e8)] {
+        let found = times(Precision::High, x, w);
+        assert!((found / (x * w) - 1.0).abs() < 2e-5, "{x} {w}: {found}");
+    }
+    let infinite = f32::INFINITY;
+    for (x, w) in [(infinite, 1.0), (-infinite, 1.01), (2.0, infinite), (infinite, -infinite)] {
+        assert_eq!(times(Precision::High, x, w), x * w);
+    }
+    for (x, w) in [(f32::NAN, 1.0), (1.0, f32::NAN), (infinite, 0.0), (0.0, infinite)] {
+        assert!(times(Precision::High, x, w).is_nan(), "{x} {w}");
+        assert!(times(Precision::Medium, x, w).is_nan(), "{x} {w}");
+    }
+    // Too large for f32, of which the small products may be the one infinity and the large one the other.
+    assert!(!times(Precision::High, 1e30, 1e30).is_finite());
+    // As bf16 rounds.
+    assert_eq!(times(Precision::Medium, f32::MAX, 0.5), infinite);
+}
+
+/// Shapes that a thread keeps would have the kernel save its tiles at every switch; and `Highest` needs none.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+#[test]
+fn tiles_are_used_where_bf16_is_multiplied_and_given_back() {
+    let Some(isa) = amx("tiles_are_used_where_bf16_is_multiplied_and_given_back") else { return };
+    if Isa::all().contains(&isa) {
+        return println!("skipped: the processor does not count its products");
+    }
+    let (x, w) = (normal(1, 7 * 96), normal(2, 96 * 48));
+    // Steps of 32 inputs, 3 panels of 16 outputs, rows that fit a tile; all three products of split values but that of two rests.
+    for (precision, products) in [(Precision::Highest, 0), (Precision::Medium, 3 * 3), (Precision::High, 3 * 3 * 3)] {
+        let before = emulated::machine::multiplied();
+        product(isa, precision, &x, &F32Rows { values: &w, inputs: 96 });
+        assert_eq!(emulated::machine::multiplied() - before, products, "{precision:?}");
+        assert!(emulated::machine::given_back());
+    }
+    let brains: Vec<bf16> = w.iter().map(|&v| bf16::from_f32(v)).collect();
+    let before = emulated::machine::multiplied();
+    product(isa, Precision::High, &x, &Bf16Rows { values: &brains, inputs: 96 });
+    assert_eq!(emulated::machine::multiplied() - before, 3 * 3 * 2, "bf16 weights leave nothing to multiply");
 }

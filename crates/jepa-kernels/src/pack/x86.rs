@@ -217,16 +217,15 @@ unsafe fn split_squares<const FORM: u8>(
     panel: *mut f32,
 ) {
     for k in (0..depth).step_by(2 * PANEL) {
-        let mut squares = [[_mm512_setzero_ps(); PANEL]; 2];
-        for j in 0..PANEL {
+        let [mut nearest, mut rest] = [[_mm512_setzero_ps(); PANEL]; 2];
+        for (j, (nearest, rest)) in nearest.iter_mut().zip(&mut rest).enumerate() {
             // SAFETY: `depth` is a multiple of 32.
-            let words = unsafe {
+            [*nearest, *rest] = unsafe {
                 let row = rows.add(j * row_bytes);
                 split(sixteen::<FORM>(row, start + k), sixteen::<FORM>(row, start + k + PANEL))
             };
-            [squares[0][j], squares[1][j]] = words;
         }
-        for (part, square) in squares.into_iter().enumerate() {
+        for (part, square) in [nearest, rest].into_iter().enumerate() {
             for (i, column) in transposed(square).into_iter().enumerate() {
                 // SAFETY: as above.
                 unsafe { _mm512_storeu_ps(panel.add((k + part * PANEL + i) * PANEL), column) };

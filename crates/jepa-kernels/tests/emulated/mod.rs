@@ -29,17 +29,16 @@ fn emulated() -> Option<Isa> {
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 use machine::emulated;
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub(crate) use machine::{given_back, multiplied};
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-mod machine {
+pub(crate) mod machine {
     use std::cell::UnsafeCell;
     use std::ffi::{c_int, c_void};
     use std::sync::Once;
 
     use jepa_kernels::Isa;
 
+    /// AMX by the handler, where the rest is there.
     pub(super) fn emulated() -> Option<Isa> {
         let has_rest = is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
