@@ -3,15 +3,21 @@
 //! A task takes a block of outputs. It lays the weights of that block out in panels of 16 outputs, [`DEPTH`] words deep, which stay in the second-level
 //! cache, and runs over all rows, a tile of rows at a time: those are copied next to each other (and rounded, where that is asked for) and meet all
 //! panels. Weights are unpacked in the panel, so a stored type costs its unpacking once for all rows and nothing in memory. Every result is summed by
-//! one thread in one order, so it does not depend on their number.
+//! one thread in one order, so it does not depend on their number. With AVX-512, weights that only a few rows meet are read in place instead, see `few`.
 
 use std::cell::RefCell;
 use std::ops::Range;
 
 use crate::activation::{Act, act_slice_body};
+#[cfg(target_arch = "x86_64")]
+use crate::few;
+#[cfg(target_arch = "x86_64")]
+use crate::isa::AVX512;
 use crate::isa::{Isa, compiled_for_amx, compiled_for_each_isa};
 use crate::pack::{PIECE, panel_words, rows_words, weights_panels};
 use crate::precision::Precision;
+#[cfg(target_arch = "x86_64")]
+use crate::source::Source;
 use crate::threads::each;
 use crate::tile::{DEPTH, MOST_ROWS, PANEL, Panels, Rows, STRIDE, Words, each_tile, shape, tile};
 use crate::weights::{Stored, WeightRows};
@@ -67,9 +73,14 @@ pub fn linear(
         (Words::Bf16Split, Stored::Bf16(values)) if values.len() >= outputs * inputs => Words::Bf16SplitRows,
         (words, _) => words,
     };
-    let tiles = isa.has_tiles() && words != Words::F32;
+    #[cfg(target_arch = "x86_64")]
+    let few =
+        isa.set() == AVX512 && (1..=few::most_rows(words)).contains(&rows) && Source::of(weights, 0..outputs).is_some();
+    #[cfg(not(target_arch = "x86_64"))]
+    let few = false;
+    let tiles = isa.has_tiles() && words != Words::F32 && !few;
     let result = Output { values: out.as_mut_ptr(), stride: outputs };
-    let job = Job { words, x, inputs, weights, epilogue, result };
+    let job = Job { words, few, x, inputs, weights, epilogue, result };
     let block = if tiles { BLOCK_ON_TILES } else { BLOCK } / words.of(inputs).min(DEPTH);
     let (width, height) = cut(rows, outputs, block, rayon::current_num_threads());
     let (across, down) = (outputs.div_ceil(width), rows.div_ceil(height));
@@ -94,6 +105,8 @@ fn cut(rows: usize, outputs: usize, block: usize, threads: usize) -> (usize, usi
 /// A product, as all tasks see it.
 struct Job<'a> {
     words: Words,
+    /// Whether weights are read where they lie.
+    few: bool,
     x: &'a [f32],
     inputs: usize,
     weights: &'a dyn WeightRows,
@@ -160,6 +173,10 @@ compiled_for_amx!(fn part_on_tiles(job: &Job<'_>, part: &Part, buffer: &mut Buff
 #[inline(always)]
 fn part_body<const SET: u8>(job: &Job<'_>, part: &Part, buffer: &mut Buffer) {
     let Job { words, inputs, .. } = *job;
+    #[cfg(target_arch = "x86_64")]
+    if SET == AVX512 && job.few {
+        return few_rows::<SET>(job, part.columns.clone());
+    }
     let (columns, x) = (part.columns.clone(), &job.x[part.rows.start * inputs..part.rows.end * inputs]);
     let deep = DEPTH * words.values();
     let count = columns.len().div_ceil(PANEL);
@@ -178,6 +195,25 @@ fn part_body<const SET: u8>(job: &Job<'_>, part: &Part, buffer: &mut Buffer) {
             row_of_tiles::<SET>(job, &step, rows, panels, part.rows.start + first, columns.clone());
         });
     }
+}
+
+/// All rows, without panels.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn few_rows<const SET: u8>(job: &Job<'_>, columns: Range<usize>) {
+    let step = Step { first: true, last: true, depth: 0..job.inputs };
+    let rows = job.x.len() / job.inputs;
+    for first in columns.clone().step_by(PANEL) {
+        let part = first..(first + PANEL).min(columns.end);
+        let source = Source::of(job.weights, part.clone()).expect("`linear` found that all rows are there");
+        let sums = few::sums(job.x, source, job.weights, first);
+        let finish = Finish::of(&job.epilogue, &step, part.clone());
+        for (r, sums) in sums.iter().enumerate().take(rows) {
+            // SAFETY: `linear` checked that `out` holds this row; the columns are this task's, and the borrow ends with this iteration.
+            finish.bring(sums, unsafe { job.result.row(r, part.clone()) });
+        }
+    }
+    activate::<SET>(job, 0..rows, columns);
 }
 
 /// One slice of the inputs.
@@ -215,10 +251,18 @@ fn row_of_tiles<const SET: u8>(
         }
     }
     // Over whole rows of the block, which vectorises where a single tile does not; they are still in the cache.
-    if let Some(act) = job.epilogue.act.filter(|_| step.last) {
-        for r in 0..rows.count {
-            // SAFETY: as above.
-            act_slice_body::<SET>(unsafe { job.result.row(row + r, columns.clone()) }, act);
+    if step.last {
+        activate::<SET>(job, row..row + rows.count, columns);
+    }
+}
+
+/// Applies the activation to the finished sums of a task.
+#[inline(always)]
+fn activate<const SET: u8>(job: &Job<'_>, rows: Range<usize>, columns: Range<usize>) {
+    if let Some(act) = job.epilogue.act {
+        for row in rows {
+            // SAFETY: `linear` checked that `out` holds this row; row and columns are this task's, and the borrow ends with this iteration.
+            act_slice_body::<SET>(unsafe { job.result.row(row, columns.clone()) }, act);
         }
     }
 }

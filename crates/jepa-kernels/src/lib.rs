@@ -17,12 +17,16 @@ mod activation;
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod amx;
 mod attention;
+#[cfg(target_arch = "x86_64")]
+mod few;
 mod flash;
 mod gemm;
 mod isa;
 mod layer_norm;
 mod pack;
 mod precision;
+#[cfg(target_arch = "x86_64")]
+mod source;
 mod threads;
 mod tile;
 mod vector;

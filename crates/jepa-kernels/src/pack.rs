@@ -3,8 +3,10 @@
 use std::ops::Range;
 
 use crate::isa::AVX512;
+#[cfg(target_arch = "x86_64")]
+use crate::source::Source;
 use crate::tile::{PANEL, STRIDE, Words};
-use crate::weights::{Q8_0_BYTES, Q8_0_VALUES, Stored, WeightRows};
+use crate::weights::{Stored, WeightRows};
 
 /// Values of a row that are laid out at a time: a piece stays in the first-level cache. Blocks of quantised types are at most this long.
 pub(crate) const PIECE: usize = 256;
@@ -57,36 +59,12 @@ fn weights_panel<const SET: u8>(
 ) {
     let (outputs, depth, total) = (weights.outputs(), inputs.len(), weights.inputs());
     let width = (outputs - first).min(PANEL);
-    let stored = weights.stored();
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
     if SET >= AVX512 && width == PANEL {
         done = depth - depth % words.granule();
         let part = inputs.start..inputs.start + done;
-        // Elements of the memory from the first row on, and of one row: all 16 rows must be there.
-        let sixteen = |len: usize, row: usize| (first * row..(first + PANEL) * row, len >= (first + PANEL) * row);
-        let known = match stored {
-            Stored::F32(values) => match sixteen(values.len(), total) {
-                (rows, true) => Some(x86::Source::F32(&values[rows])),
-                _ => None,
-            },
-            Stored::F16(values) => match sixteen(values.len(), total) {
-                (rows, true) => Some(x86::Source::F16(&values[rows])),
-                _ => None,
-            },
-            Stored::Bf16(values) => match sixteen(values.len(), total) {
-                (rows, true) => Some(x86::Source::Bf16(&values[rows])),
-                _ => None,
-            },
-            Stored::Q8_0(bytes) if total.is_multiple_of(Q8_0_VALUES) => {
-                match sixteen(bytes.len(), total / Q8_0_VALUES * Q8_0_BYTES) {
-                    (rows, true) => Some(x86::Source::Q8_0(&bytes[rows])),
-                    _ => None,
-                }
-            }
-            _ => None,
-        };
-        match known {
+        match Source::of(weights, first..first + PANEL) {
             Some(source) => x86::rows_panel(words, source, total, part, panel),
             None => done = 0,
         }
@@ -118,7 +96,7 @@ pub(crate) fn rows_panel<const SET: u8>(
 ) {
     #[cfg(target_arch = "x86_64")]
     if SET >= AVX512 {
-        return x86::rows_panel(words, x86::Source::F32(rows), row_stride, 0..depth, panel);
+        return x86::rows_panel(words, Source::F32(rows), row_stride, 0..depth, panel);
     }
     let _ = words;
     let (columns, _) = panel[..depth * PANEL].as_chunks_mut::<PANEL>();

@@ -5,6 +5,7 @@ use crate::tile::Words;
 
 /// Precision of matrix products, in PyTorch's words for float32.
 ///
+/// Linear layers of so few rows (up to 8, or 5 where operands would be bf16 pairs) that weights are better read in place are f32 at every precision.
 /// Whatever is chosen, sums are f32, and everything besides matrix products (softmax, norms, activations, epilogues) is f32.
 ///
 /// | | `portable`, `avx2` | `avx512` | `amx` |
@@ -20,7 +21,7 @@ use crate::tile::Words;
 /// | | linear | attention |
 /// |---|---|---|
 /// | `Highest` | 4e-7, 3e-6 | |
-/// | `High` on `amx` | 5e-6, 2e-5; with bf16 weights 3e-6, 1e-5 | 6e-6, 6e-5 |
+/// | `High` on `amx` | 5e-6, 2e-5 (4e-5 where a channel is in the hundreds); with bf16 weights 3e-6, 1e-5 | 6e-6, 6e-5 |
 /// | `Medium` | 2.4e-3, 1.4e-2 | 3.3e-3, 2.6e-2 |
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {

@@ -45,7 +45,7 @@ fn errors(found: &[f32], wanted: &[f64]) -> (f64, f64) {
 #[test]
 fn split_products_are_nearly_those_of_f32() {
     let Some(isa) = amx("split_products_are_nearly_those_of_f32") else { return };
-    for (rows, inputs, outputs, spread) in [(33, 1408, 48, 1.0), (7, 588, 176, 300.0), (40, 6144, 33, 1.0)] {
+    for (rows, inputs, outputs, spread) in [(33, 1408, 48, 1.0), (9, 588, 176, 300.0), (40, 6144, 33, 1.0)] {
         let (mut x, w) = (normal(1, rows * inputs), normal(2, inputs * outputs));
         x.iter_mut().skip(inputs / 3).step_by(inputs).for_each(|v| *v *= spread);
         let halves: Vec<f16> = w.iter().map(|&v| f16::from_f32(v)).collect();
@@ -67,7 +67,7 @@ fn split_products_are_nearly_those_of_f32() {
             let of = |precision| errors(&product(isa, precision, &x, form), &wanted);
             let (highest, high, medium) = (of(Precision::Highest), of(Precision::High), of(Precision::Medium));
             let sizes = format!("{rows}x{inputs}x{outputs}: {highest:?} {high:?} {medium:?}");
-            assert!(high.0 < 6e-6 && high.1 < 3e-5 && high.0 < 13.0 * highest.0, "{sizes}");
+            assert!(high.0 < 6e-6 && high.1 < 5e-5 && high.0 < 13.0 * highest.0, "{sizes}");
             assert!(medium.0 > 1e-3 && medium.0 < 3e-3, "{sizes}");
         }
     }
@@ -110,16 +110,17 @@ fn every_f16_is_exact_when_split() {
 fn what_is_not_finite_stays_so_and_what_is_finite_too() {
     let Some(isa) = amx("what_is_not_finite_stays_so_and_what_is_finite_too") else { return };
     let times = |precision, x: f32, w: f32| {
-        let (mut row, mut weights) = ([0.0; 40], vec![0.0; 3 * 40]);
-        (row[33], weights[40 + 33]) = (x, w);
-        let split = product(isa, precision, &row, &F32Rows { values: &weights, inputs: 40 });
+        // Fewer rows would be multiplied in f32.
+        let (mut rows, mut weights) = ([0.0; 9 * 40], [0.0; 3 * 40]);
+        (rows[8 * 40 + 33], weights[40 + 33]) = (x, w);
+        let split = product(isa, precision, &rows, &F32Rows { values: &weights, inputs: 40 });
         let brains: Vec<bf16> = weights.iter().map(|&w| bf16::from_f32(w)).collect();
         let exact = brains[73].to_f32() == w || w.is_nan();
-        let plain = product(isa, precision, &row, &Bf16Rows { values: &brains, inputs: 40 });
+        let plain = product(isa, precision, &rows, &Bf16Rows { values: &brains, inputs: 40 });
         if exact {
-            assert_eq!(split[1].is_finite(), plain[1].is_finite(), "{x} {w}");
+            assert_eq!(split[8 * 3 + 1].is_finite(), plain[8 * 3 + 1].is_finite(), "{x} {w}");
         }
-        split[1]
+        split[8 * 3 + 1]
     };
     for (x, w) in [(f32::MAX, 0.5), (0.25, f32::MAX), (-f32::MAX, 0.37), (3.395e38, -1.0), (1e30, 1e8)] {
         let found = times(Precision::High, x, w);
@@ -147,7 +148,7 @@ fn tiles_are_used_where_bf16_is_multiplied_and_given_back() {
     if Isa::all().contains(&isa) {
         return println!("skipped: the processor does not count its products");
     }
-    let (x, w) = (normal(1, 7 * 96), normal(2, 96 * 48));
+    let (x, w) = (normal(1, 9 * 96), normal(2, 96 * 48));
     // Steps of 32 inputs, 3 panels of 16 outputs, rows that fit a tile; all three products of split values but that of two rests.
     for (precision, products) in [(Precision::Highest, 0), (Precision::Medium, 3 * 3), (Precision::High, 3 * 3 * 3)] {
         let before = emulated::machine::multiplied();

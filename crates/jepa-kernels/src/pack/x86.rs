@@ -1,54 +1,27 @@
 //! Laying out with AVX-512: rows are read as vectors of 16 values, turned to f32, and squares of 16 by 16 words are transposed in registers.
 
 use std::arch::x86_64::{
-    __m128i, __m256i, __m512, __m512i, _mm_cvtph_ps, _mm_cvtsi32_si128, _mm_loadu_si128, _mm256_loadu_si256,
-    _mm512_broadcastss_ps, _mm512_castpd_ps, _mm512_castps_pd, _mm512_castps_si512, _mm512_castsi512_ps,
-    _mm512_castsi512_si256, _mm512_cvtepi8_epi32, _mm512_cvtepi32_ps, _mm512_cvtepu16_epi32, _mm512_cvtne2ps_pbh,
-    _mm512_cvtph_ps, _mm512_extracti64x4_epi64, _mm512_loadu_ps, _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps,
-    _mm512_set1_ps, _mm512_setzero_ps, _mm512_shuffle_f32x4, _mm512_slli_epi32, _mm512_storeu_ps, _mm512_sub_ps,
-    _mm512_unpackhi_pd, _mm512_unpackhi_ps, _mm512_unpacklo_pd, _mm512_unpacklo_ps,
+    __m512, __m512i, _mm512_castpd_ps, _mm512_castps_pd, _mm512_castps_si512, _mm512_castsi512_ps,
+    _mm512_castsi512_si256, _mm512_cvtepu16_epi32, _mm512_cvtne2ps_pbh, _mm512_extracti64x4_epi64, _mm512_loadu_ps,
+    _mm512_max_ps, _mm512_min_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_shuffle_f32x4, _mm512_slli_epi32,
+    _mm512_storeu_ps, _mm512_sub_ps, _mm512_unpackhi_pd, _mm512_unpackhi_ps, _mm512_unpacklo_pd, _mm512_unpacklo_ps,
 };
 use std::ops::Range;
 
-use half::{bf16, f16};
-
 use super::{LARGEST, panel_words};
+use crate::source::{BF16, F16, F32, Layout, Q8_0, Source, sixteen};
 use crate::tile::{PANEL, Words};
-use crate::weights::{Q8_0_BYTES, Q8_0_VALUES};
 
-/// 16 rows of one form.
-#[derive(Clone, Copy)]
-pub(super) enum Source<'a> {
-    F32(&'a [f32]),
-    F16(&'a [f16]),
-    Bf16(&'a [bf16]),
-    Q8_0(&'a [u8]),
-}
-
-const F32: u8 = 0;
-const F16: u8 = 1;
-const BF16: u8 = 2;
-const Q8_0: u8 = 3;
-
-/// Lays out the values `inputs` of 16 rows, whole granules. `row` is the number of values from one row to the next; in q8_0 it is whole blocks and
-/// `inputs` starts at a multiple of 16.
+/// Lays out the values `inputs` of 16 rows, whole granules from a multiple of 16 on. `row` is the number of values from one row to the next.
 ///
 /// The caller runs on a machine with AVX-512, and with AVX512-BF16 where words are bf16.
 pub(super) fn rows_panel(words: Words, source: Source<'_>, row: usize, inputs: Range<usize>, panel: &mut [f32]) {
     let depth = inputs.len();
     assert!(inputs.end <= row || depth == 0, "panel: inputs");
     assert!(depth.is_multiple_of(words.granule()) && panel.len() >= panel_words(words, depth), "panel: length");
-    let (bytes, len, needed, row_bytes, start) = match source {
-        Source::F32(v) => (v.as_ptr().cast::<u8>(), v.len(), 15 * row + inputs.end, row * 4, inputs.start * 4),
-        Source::F16(v) => (v.as_ptr().cast(), v.len(), 15 * row + inputs.end, row * 2, inputs.start * 2),
-        Source::Bf16(v) => (v.as_ptr().cast(), v.len(), 15 * row + inputs.end, row * 2, inputs.start * 2),
-        Source::Q8_0(v) => {
-            assert!(row.is_multiple_of(Q8_0_VALUES) && inputs.start.is_multiple_of(PANEL), "panel: blocks");
-            let row_bytes = row / Q8_0_VALUES * Q8_0_BYTES;
-            (v.as_ptr(), v.len(), 16 * row_bytes, row_bytes, inputs.start)
-        }
-    };
-    assert!(len >= needed, "panel: rows");
+    let Layout { bytes, row_bytes, rows } = source.layout(row);
+    assert!(rows >= PANEL && inputs.start.is_multiple_of(PANEL), "panel: rows");
+    let start = inputs.start;
     let out = panel.as_mut_ptr();
     let squares = match (source, words) {
         (Source::F32(_), Words::F32) => squares::<F32>,
@@ -64,10 +37,6 @@ pub(super) fn rows_panel(words: Words, source: Source<'_>, row: usize, inputs: R
         (Source::Bf16(_), Words::Bf16Pairs | Words::Bf16SplitRows) => paired_squares::<BF16>,
         (Source::Q8_0(_), Words::Bf16Pairs | Words::Bf16SplitRows) => paired_squares::<Q8_0>,
     } as unsafe fn(*const u8, usize, usize, usize, *mut f32);
-    let (bytes, start) = match source {
-        Source::Q8_0(_) => (bytes, start),
-        _ => (bytes.wrapping_add(start), 0),
-    };
     // SAFETY: the machine has the instructions (the caller's promise); rows and panel are long enough, as asserted.
     unsafe { squares(bytes, row_bytes, start, depth, out) }
 }
@@ -130,33 +99,6 @@ fn pair(first: __m512, second: __m512) -> __m512 {
     let both = _mm512_cvtne2ps_pbh(second, first);
     // SAFETY: vectors of 512 bits, any bits are valid in either.
     _mm512_castsi512_ps(unsafe { std::mem::transmute::<std::arch::x86_64::__m512bh, __m512i>(both) })
-}
-
-/// 16 values of a row, from value `k` on.
-///
-/// # Safety
-/// They are there.
-#[target_feature(enable = "avx512f,f16c")]
-#[inline]
-unsafe fn sixteen<const FORM: u8>(row: *const u8, k: usize) -> __m512 {
-    // SAFETY: the caller's promise; a block of q8_0 is a scale and 32 bytes, of which `k` names the first or the second 16.
-    unsafe {
-        match FORM {
-            F32 => _mm512_loadu_ps(row.cast::<f32>().add(k)),
-            F16 => _mm512_cvtph_ps(_mm256_loadu_si256(row.cast::<u16>().add(k).cast::<__m256i>())),
-            BF16 => {
-                let bits = _mm256_loadu_si256(row.cast::<u16>().add(k).cast::<__m256i>());
-                _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(bits)))
-            }
-            _ => {
-                let block = row.add(k / Q8_0_VALUES * Q8_0_BYTES);
-                let scale = i32::from(block.cast::<u16>().read_unaligned());
-                let scale = _mm512_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(scale)));
-                let bytes = _mm_loadu_si128(block.add(2 + k % Q8_0_VALUES).cast::<__m128i>());
-                _mm512_mul_ps(scale, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)))
-            }
-        }
-    }
 }
 
 /// # Safety
