@@ -1,10 +1,12 @@
 //! Products of a few rows: there is too little to do with a weight to lay it out for it, so that rows of weights are read where they lie, once, and
-//! multiplied as vectors of 16 inputs. Operands are f32 at every precision, since reading takes the time.
+//! multiplied as vectors of 16 inputs, or, where they are columns, of outputs. Operands are f32 at every precision, since reading takes the time.
 
 use std::arch::x86_64::{__m512, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_reduce_add_ps, _mm512_setzero_ps};
+use std::ops::Range;
 
 use crate::source::{BF16, F16, F32, Layout, Q8_0, Source, sixteen};
 use crate::tile::{PANEL, Words};
+use crate::vector::mul_add;
 use crate::weights::WeightRows;
 
 /// Most rows of [`sums`].
@@ -66,6 +68,46 @@ pub(crate) fn sums(x: &[f32], source: Source<'_>, weights: &dyn WeightRows, firs
 
 /// Rows, values from one to the next, weights, bytes from one row of these to the next, and sums, rows of 16.
 type Kernel = unsafe fn(*const f32, usize, *const u8, usize, *mut f32);
+
+/// As [`sums`], of columns `[inputs, outputs]`: `[rows][columns.len()]`. Some inputs at a time go through all these outputs, so that memory is read in
+/// its own order.
+#[inline(always)]
+pub(crate) fn columns_sums<const SET: u8>(
+    x: &[f32],
+    inputs: usize,
+    values: &[f32],
+    columns: Range<usize>,
+    sums: &mut [f32],
+) {
+    let (outputs, width) = (values.len() / inputs, columns.len());
+    sums.fill(0.0);
+    let mut k = 0;
+    while k < inputs {
+        // Missing inputs are any, times 0.
+        let there = (inputs - k).min(TOGETHER);
+        let rows: [&[f32]; TOGETHER] =
+            std::array::from_fn(|i| &values[(k + i.min(there - 1)) * outputs..][columns.clone()]);
+        for first in (0..width).step_by(CHUNK) {
+            let part = first..(first + CHUNK).min(width);
+            let [a, b, c, d] = rows.map(|row| &row[part.clone()]);
+            for (sums, x) in sums.chunks_exact_mut(width).zip(x.chunks_exact(inputs)) {
+                let v: [f32; TOGETHER] = std::array::from_fn(|i| if i < there { x[k + i] } else { 0.0 });
+                let weights = a.iter().zip(b).zip(c.iter().zip(d));
+                for (sum, ((&a, &b), (&c, &d))) in sums[part.clone()].iter_mut().zip(weights) {
+                    let low = mul_add::<SET>(v[1], b, mul_add::<SET>(v[0], a, *sum));
+                    *sum = mul_add::<SET>(v[3], d, mul_add::<SET>(v[2], c, low));
+                }
+            }
+        }
+        k += there;
+    }
+}
+
+/// Inputs of a column that are taken together: a sum is loaded and stored once for them.
+const TOGETHER: usize = 4;
+
+/// Outputs whose weights stay in the first-level cache from row to row.
+const CHUNK: usize = 512;
 
 /// Most rows of a kernel, and rows of the first one where there are more.
 const ONCE: usize = 6;

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use crate::activation::{Act, act_slice_body};
 #[cfg(target_arch = "x86_64")]
-use crate::few;
+use crate::few::{self, FEW};
 #[cfg(target_arch = "x86_64")]
 use crate::isa::AVX512;
 use crate::isa::{Isa, compiled_for_amx, compiled_for_each_isa};
@@ -74,14 +74,22 @@ pub fn linear(
         (words, _) => words,
     };
     #[cfg(target_arch = "x86_64")]
-    let few =
-        isa.set() == AVX512 && (1..=few::most_rows(words)).contains(&rows) && Source::of(weights, 0..outputs).is_some();
+    let few = isa.set() == AVX512
+        && (1..=few::most_rows(words)).contains(&rows)
+        && match weights.stored() {
+            Stored::Columns(values) => values.len() == inputs * outputs,
+            _ => Source::of(weights, 0..outputs).is_some(),
+        };
     #[cfg(not(target_arch = "x86_64"))]
     let few = false;
     let tiles = isa.has_tiles() && words != Words::F32 && !few;
     let result = Output { values: out.as_mut_ptr(), stride: outputs };
     let job = Job { words, few, x, inputs, weights, epilogue, result };
-    let block = if tiles { BLOCK_ON_TILES } else { BLOCK } / words.of(inputs).min(DEPTH);
+    let block = match (few, tiles) {
+        (true, _) => outputs,
+        (_, true) => BLOCK_ON_TILES / words.of(inputs).min(DEPTH),
+        _ => BLOCK / words.of(inputs).min(DEPTH),
+    };
     let (width, height) = cut(rows, outputs, block, rayon::current_num_threads());
     let (across, down) = (outputs.div_ceil(width), rows.div_ceil(height));
     each(across * down, |i| {
@@ -175,7 +183,7 @@ fn part_body<const SET: u8>(job: &Job<'_>, part: &Part, buffer: &mut Buffer) {
     let Job { words, inputs, .. } = *job;
     #[cfg(target_arch = "x86_64")]
     if SET == AVX512 && job.few {
-        return few_rows::<SET>(job, part.columns.clone());
+        return few_rows::<SET>(job, part.columns.clone(), buffer);
     }
     let (columns, x) = (part.columns.clone(), &job.x[part.rows.start * inputs..part.rows.end * inputs]);
     let deep = DEPTH * words.values();
@@ -200,13 +208,29 @@ fn part_body<const SET: u8>(job: &Job<'_>, part: &Part, buffer: &mut Buffer) {
 /// All rows, without panels.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn few_rows<const SET: u8>(job: &Job<'_>, columns: Range<usize>) {
+fn few_rows<const SET: u8>(job: &Job<'_>, columns: Range<usize>, buffer: &mut Buffer) {
     let step = Step { first: true, last: true, depth: 0..job.inputs };
-    let rows = job.x.len() / job.inputs;
+    let (rows, width) = (job.x.len() / job.inputs, columns.len());
+    let of_columns = if let Stored::Columns(values) = job.weights.stored() {
+        buffer.grow(rows * width);
+        let sums = &mut buffer.panels[..rows * width];
+        few::columns_sums::<SET>(job.x, job.inputs, values, columns.clone(), sums);
+        Some(&*sums)
+    } else {
+        None
+    };
     for first in columns.clone().step_by(PANEL) {
         let part = first..(first + PANEL).min(columns.end);
-        let source = Source::of(job.weights, part.clone()).expect("`linear` found that all rows are there");
-        let sums = few::sums(job.x, source, job.weights, first);
+        let sums = if let Some(all) = of_columns {
+            let mut sums = [[0.0; PANEL]; FEW];
+            for (sums, all) in sums.iter_mut().zip(all.chunks_exact(width)) {
+                sums[..part.len()].copy_from_slice(&all[part.start - columns.start..part.end - columns.start]);
+            }
+            sums
+        } else {
+            let source = Source::of(job.weights, part.clone()).expect("`linear` found that all rows are there");
+            few::sums(job.x, source, job.weights, first)
+        };
         let finish = Finish::of(&job.epilogue, &step, part.clone());
         for (r, sums) in sums.iter().enumerate().take(rows) {
             // SAFETY: `linear` checked that `out` holds this row; the columns are this task's, and the borrow ends with this iteration.

@@ -107,8 +107,8 @@ pub(crate) fn rows_panel<const SET: u8>(
     }
 }
 
-/// Writes panels from `depth` rows of f32, `row_stride` apart, whose values `columns` are the panels' columns. A row is read from end to end, since
-/// the next one may be far away.
+/// Writes panels from `depth` rows of f32, `row_stride` apart, whose values `columns` are the panels' columns. Rows may be far apart, so
+/// that they are asked for before they are read.
 #[inline(always)]
 pub(crate) fn columns_panels(
     words: Words,
@@ -119,26 +119,34 @@ pub(crate) fn columns_panels(
     panels: &mut [f32],
     stride: usize,
 ) {
-    let row = |k: usize| values[k * row_stride..][columns.clone()].chunks(PANEL);
     if words == Words::F32 {
-        for k in 0..depth {
-            for (panel, values) in panels.chunks_exact_mut(stride).zip(row(k)) {
-                panel.as_chunks_mut::<PANEL>().0[k] = vector(values);
+        // A few rows of one panel, then of the next: so many panels do not fit in the first-level cache at once.
+        for k in (0..depth).step_by(AHEAD) {
+            let rows = k..(k + AHEAD).min(depth);
+            for k in rows.clone() {
+                ahead(values, (k + AHEAD) * row_stride + columns.start, columns.len());
+            }
+            for (panel, first) in panels.chunks_exact_mut(stride).zip(columns.clone().step_by(PANEL)) {
+                let (panel, _) = panel.as_chunks_mut::<PANEL>();
+                for k in rows.clone() {
+                    panel[k] = vector(&values[k * row_stride..][first..(first + PANEL).min(columns.end)]);
+                }
             }
         }
         return;
     }
     // A row behind the last is 0.
     let part = |k: usize, first: usize| match k < depth {
-        true => {
-            vector(&values[k * row_stride..][columns.start + first..(columns.start + first + PANEL).min(columns.end)])
-        }
+        true => vector(&values[k * row_stride..][first..(first + PANEL).min(columns.end)]),
         false => [0.0; PANEL],
     };
     let granule = words.granule();
     for k in (0..depth.next_multiple_of(granule)).step_by(2) {
         let at = k / granule * (granule / words.panel_values()) + k % granule / 2;
-        for (panel, first) in panels.chunks_exact_mut(stride).zip((0..columns.len()).step_by(PANEL)) {
+        for k in [k, k + 1] {
+            ahead(values, (k + AHEAD) * row_stride + columns.start, columns.len());
+        }
+        for (panel, first) in panels.chunks_exact_mut(stride).zip(columns.clone().step_by(PANEL)) {
             let (panel, _) = panel.as_chunks_mut::<PANEL>();
             let (low, high) = (part(k, first), part(k + 1, first));
             if words == Words::Bf16Split {
@@ -147,6 +155,23 @@ pub(crate) fn columns_panels(
             } else {
                 pair_up(low, high, &mut panel[at]);
             }
+        }
+    }
+}
+
+/// Rows that are asked for before they are read: each begins in another page, where no processor looks by itself.
+const AHEAD: usize = 8;
+
+/// Asks for `len` values from `first` on, if they are there.
+#[inline(always)]
+fn ahead(values: &[f32], first: usize, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if first + len <= values.len() {
+        for line in (first..first + len).step_by(PANEL) {
+            // SAFETY: asking for memory that is there; nothing is read.
+            unsafe {
+                std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(values.as_ptr().add(line).cast())
+            };
         }
     }
 }
