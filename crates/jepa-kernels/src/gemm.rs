@@ -11,9 +11,7 @@ use std::ops::Range;
 use crate::activation::{Act, act_slice_body};
 #[cfg(target_arch = "x86_64")]
 use crate::few::{self, FEW};
-#[cfg(target_arch = "x86_64")]
-use crate::isa::AVX512;
-use crate::isa::{Isa, compiled_for_amx, compiled_for_each_isa};
+use crate::isa::{AVX512, Isa, compiled_for_amx, compiled_for_each_isa};
 use crate::pack::{PIECE, panel_words, rows_words, weights_panels};
 use crate::precision::Precision;
 #[cfg(target_arch = "x86_64")]
@@ -22,8 +20,13 @@ use crate::threads::each;
 use crate::tile::{DEPTH, MOST_ROWS, PANEL, Panels, Rows, STRIDE, Words, each_tile, shape, tile};
 use crate::weights::{Stored, WeightRows};
 
-/// Most words of the panels of a task: half of a second-level cache of 1 MiB, and of 2 MiB, which processors with AMX have.
+/// Most words of the panels of a task: 512 KB, half or all of a second-level cache.
 const BLOCK: usize = 1 << 17;
+
+/// As [`BLOCK`], with AVX-512, whose processors have 1 MB and more: of 512, 768 and 1024 KB the second was fastest where it counts and leaves room.
+const BLOCK_OF_AVX512: usize = 3 << 16;
+
+/// As [`BLOCK`], with AMX, whose processors have 2 MB. Not measured.
 const BLOCK_ON_TILES: usize = 1 << 18;
 
 /// Fewest outputs of a task, where there are more: copying the rows should not show.
@@ -85,11 +88,12 @@ pub fn linear(
     let tiles = isa.has_tiles() && words != Words::F32 && !few;
     let result = Output { values: out.as_mut_ptr(), stride: outputs };
     let job = Job { words, few, x, inputs, weights, epilogue, result };
-    let block = match (few, tiles) {
-        (true, _) => outputs,
-        (_, true) => BLOCK_ON_TILES / words.of(inputs).min(DEPTH),
-        _ => BLOCK / words.of(inputs).min(DEPTH),
+    let words_of_block = match (isa.set(), tiles) {
+        (_, true) => BLOCK_ON_TILES,
+        (AVX512, _) => BLOCK_OF_AVX512,
+        _ => BLOCK,
     };
+    let block = if few { outputs } else { words_of_block / words.of(inputs).min(DEPTH) };
     let (width, height) = cut(rows, outputs, block, rayon::current_num_threads());
     let (across, down) = (outputs.div_ceil(width), rows.div_ceil(height));
     each(across * down, |i| {
