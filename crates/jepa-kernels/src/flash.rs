@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use crate::attention::{Task, Turns, Work};
 use crate::isa::{AMX, Isa, compiled_for_amx, compiled_for_each_isa};
+use crate::lines::Lines;
 use crate::pack::{columns_panels, panel_words, row_words, rows_panel};
 use crate::tile::{DEPTH, PANEL, Panels, Rows, STRIDE, Words, each_tile, shape, tile};
 use crate::vector::{SMALLEST, exp, mul_add, sum_of};
@@ -23,17 +24,17 @@ const KEYS: usize = DEPTH;
 #[derive(Default)]
 struct Scratch {
     /// Keys of a head in panels of 16 keys: words `[tokens / 16][head_dim][16]`.
-    keys: Vec<f32>,
+    keys: Lines,
     /// Values of a head in panels of 16 lanes: words `[head_dim / 16][tokens][16]`.
-    values: Vec<f32>,
+    values: Lines,
     /// 16 turned keys, or one turned query.
-    turned: Vec<f32>,
+    turned: Lines,
     /// Turned and scaled queries, in slices of [`DEPTH`] words of a head: `[head_dim / DEPTH][QUERIES][STRIDE]`.
-    queries: Vec<f32>,
+    queries: Lines,
     /// Scores of a block, `[QUERIES][STRIDE]`, then the weights in words.
-    scores: Vec<f32>,
+    scores: Lines,
     /// Results of a block of queries, `[QUERIES][lanes]`.
-    sums: Vec<f32>,
+    sums: Lines,
 }
 
 thread_local! {
@@ -54,7 +55,7 @@ pub(crate) fn head(isa: Isa, work: &Work<'_>, task: &Task) {
             (scores, QUERIES * STRIDE),
             (sums, QUERIES * sizes.lanes),
         ] {
-            buffer.resize(buffer.len().max(len), 0.0);
+            buffer.grow(len);
         }
         match work.tiles {
             true => head_on_tiles(isa, work, task, &sizes, scratch),

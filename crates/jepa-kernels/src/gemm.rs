@@ -12,6 +12,7 @@ use crate::activation::{Act, act_slice_body};
 #[cfg(target_arch = "x86_64")]
 use crate::few::{self, FEW};
 use crate::isa::{AVX512, Isa, compiled_for_amx, compiled_for_each_isa};
+use crate::lines::Lines;
 use crate::pack::{PIECE, panel_words, rows_words, weights_panels};
 use crate::precision::Precision;
 #[cfg(target_arch = "x86_64")]
@@ -140,20 +141,18 @@ thread_local! {
 #[derive(Default)]
 struct Buffer {
     /// Panels of a block of outputs.
-    panels: Vec<f32>,
+    panels: Lines,
     /// Weights before they are transposed.
-    piece: Vec<f32>,
+    piece: Lines,
     /// Rows of a tile.
-    rows: Vec<f32>,
+    rows: Lines,
 }
 
 impl Buffer {
     fn grow(&mut self, panels: usize) {
-        for (buffer, len) in
-            [(&mut self.panels, panels), (&mut self.piece, PANEL * PIECE), (&mut self.rows, MOST_ROWS * STRIDE)]
-        {
-            buffer.resize(buffer.len().max(len), 0.0);
-        }
+        self.panels.grow(panels);
+        self.piece.grow(PANEL * PIECE);
+        self.rows.grow(MOST_ROWS * STRIDE);
     }
 }
 
@@ -251,6 +250,10 @@ struct Step {
     depth: Range<usize>,
 }
 
+/// Sums of a tile, whose rows are whole cache lines.
+#[repr(align(64))]
+struct Sums([f32; MOST_ROWS * TILE_WIDTH]);
+
 /// The rows of a tile against all panels; `row` and `columns` are their place in the result.
 #[inline(always)]
 fn row_of_tiles<const SET: u8>(
@@ -263,10 +266,10 @@ fn row_of_tiles<const SET: u8>(
 ) {
     let most = const { shape::<SET>() }.1;
     let count = columns.len().div_ceil(PANEL);
-    let mut sums = [0.0f32; MOST_ROWS * TILE_WIDTH];
+    let Sums(sums) = &mut Sums([0.0; MOST_ROWS * TILE_WIDTH]);
     for panel in (0..count).step_by(most) {
         let n = most.min(count - panel);
-        tile::<SET>(job.words, rows, panels.from(panel, 0), n, &mut sums, TILE_WIDTH, false);
+        tile::<SET>(job.words, rows, panels.from(panel, 0), n, sums, TILE_WIDTH, false);
         for i in 0..n {
             let first = columns.start + (panel + i) * PANEL;
             let part = first..(first + PANEL).min(columns.end);

@@ -23,6 +23,7 @@ mod flash;
 mod gemm;
 mod isa;
 mod layer_norm;
+mod lines;
 mod pack;
 mod precision;
 #[cfg(target_arch = "x86_64")]
