@@ -118,60 +118,69 @@ macro_rules! kernel {
     };
 }
 
-/// The three kinds of words for one shape of a tile.
+/// An instruction of a step, when the rows are loaded in their first bf16 or what these leave, and the panels too.
+macro_rules! instruction {
+    ((rows $i:tt) $rows:tt $panels:tt) => {
+        load!(rows $i $rows)
+    };
+    ((panel $i:tt) $rows:tt $panels:tt) => {
+        load!(panel $i $panels)
+    };
+    (($r:tt x $p:tt) $rows:tt $panels:tt) => {
+        multiply!($r $p)
+    };
+}
+
+/// The three kinds of words for one shape of a tile, from the instructions of a product whose operands are both loaded, and of one where the rows or the
+/// panels are those of the product before.
 macro_rules! kernels {
     (
-        $pairs:ident, $split:ident, $split_rows:ident, $sums:tt,
-        rows $rows:tt, panels $panels:tt, products $products:tt
+        [$pairs:ident, $split:ident, $split_rows:ident], $sums:tt,
+        both [$($both:tt),+], rows [$($rows:tt),+], panels [$($panels:tt),+]
     ) => {
-        kernels!(@expand $pairs, $split, $split_rows, $sums, $rows, $panels, $products);
-    };
-    (
-        @expand $pairs:ident, $split:ident, $split_rows:ident, $sums:tt,
-        [$($r:tt),+], [$($p:tt),+], [$(($pr:tt $pp:tt)),+]
-    ) => {
-        kernel!($pairs, $sums, 64, 1024, [
-            $(load!(rows $r first),)+
-            $(load!(panel $p first),)+
-            $(multiply!($pr $pp),)+
-        ]);
+        kernel!($pairs, $sums, 64, 1024, [$(instruction!($both first first)),+]);
         kernel!($split, $sums, 128, 2048, [
-            $(load!(rows $r rest),)+
-            $(load!(panel $p first),)+
-            $(multiply!($pr $pp),)+
-            $(load!(rows $r first),)+
-            $(multiply!($pr $pp),)+
-            $(load!(panel $p rest),)+
-            $(multiply!($pr $pp),)+
+            $(instruction!($both rest first),)+
+            $(instruction!($rows first first),)+
+            $(instruction!($panels first rest)),+
         ]);
         kernel!($split_rows, $sums, 128, 1024, [
-            $(load!(rows $r rest),)+
-            $(load!(panel $p first),)+
-            $(multiply!($pr $pp),)+
-            $(load!(rows $r first),)+
-            $(multiply!($pr $pp),)+
+            $(instruction!($both rest first),)+
+            $(instruction!($rows first first)),+
         ]);
     };
 }
 
-kernels!(pairs_11, split_11, split_rows_11, [("tmm0", "[{y0} + {y_row}]")], rows [0], panels [0], products [(0 0)]);
 kernels!(
-    pairs_12, split_12, split_rows_12,
+    [pairs_11, split_11, split_rows_11],
+    [("tmm0", "[{y0} + {y_row}]")],
+    both [(rows 0), (panel 0), (0 x 0)],
+    rows [(rows 0), (0 x 0)],
+    panels [(panel 0), (0 x 0)]
+);
+kernels!(
+    [pairs_12, split_12, split_rows_12],
     [("tmm0", "[{y0} + {y_row}]"), ("tmm1", "[{y0} + {y_row} + 64]")],
-    rows [0], panels [0, 1], products [(0 0), (0 1)]
+    both [(rows 0), (panel 0), (0 x 0), (panel 1), (0 x 1)],
+    rows [(rows 0), (0 x 0), (0 x 1)],
+    panels [(panel 0), (0 x 0), (panel 1), (0 x 1)]
 );
 kernels!(
-    pairs_21, split_21, split_rows_21,
+    [pairs_21, split_21, split_rows_21],
     [("tmm0", "[{y0} + {y_row}]"), ("tmm2", "[{y1} + {y_row}]")],
-    rows [0, 1], panels [0], products [(0 0), (1 0)]
+    both [(rows 0), (panel 0), (0 x 0), (rows 1), (1 x 0)],
+    rows [(rows 0), (0 x 0), (rows 1), (1 x 0)],
+    panels [(panel 0), (0 x 0), (1 x 0)]
 );
 kernels!(
-    pairs_22, split_22, split_rows_22,
+    [pairs_22, split_22, split_rows_22],
     [
         ("tmm0", "[{y0} + {y_row}]"),
         ("tmm1", "[{y0} + {y_row} + 64]"),
         ("tmm2", "[{y1} + {y_row}]"),
         ("tmm3", "[{y1} + {y_row} + 64]")
     ],
-    rows [0, 1], panels [0, 1], products [(0 0), (0 1), (1 0), (1 1)]
+    both [(rows 0), (panel 0), (0 x 0), (panel 1), (0 x 1), (rows 1), (1 x 0), (1 x 1)],
+    rows [(rows 0), (0 x 0), (0 x 1), (rows 1), (1 x 0), (1 x 1)],
+    panels [(panel 0), (0 x 0), (1 x 0), (panel 1), (0 x 1), (1 x 1)]
 );
