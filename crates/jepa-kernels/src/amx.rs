@@ -31,7 +31,12 @@ pub(crate) fn usable() -> bool {
 }
 
 fn has_tiles() -> bool {
-    if __cpuid(0).eax < 7 || __cpuid(1).ecx & CPUID_OSXSAVE == 0 || __cpuid_count(7, 0).edx & CPUID_AMX != CPUID_AMX {
+    #[allow(unused_unsafe, reason = "CPUID is safe in recent Rust, not yet in the oldest that we support")]
+    // SAFETY: every x86-64 has CPUID; leaf 7 is asked for only where there is one.
+    let reported = unsafe {
+        __cpuid(0).eax >= 7 && __cpuid(1).ecx & CPUID_OSXSAVE != 0 && __cpuid_count(7, 0).edx & CPUID_AMX == CPUID_AMX
+    };
+    if !reported {
         return false;
     }
     #[target_feature(enable = "xsave")]

@@ -119,6 +119,7 @@ fn cut(rows: usize, outputs: usize, block: usize, threads: usize) -> (usize, usi
 struct Job<'a> {
     words: Words,
     /// Whether weights are read where they lie.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only x86 has it"))]
     few: bool,
     x: &'a [f32],
     inputs: usize,

@@ -1,8 +1,8 @@
-//! Register tiles: a few rows times one or two panels of 16 columns, summed in registers.
+//! Tiles: a few rows times one or two panels of 16 columns, summed in registers.
 //!
 //! Rows lie [`STRIDE`] words apart, a constant, so that a kernel reaches all of them from one pointer; the odd 16 words keep rows of a power of two
-//! from falling into the same lines of the first-level cache. Every kernel adds the products of an element one after the other, first to last, so the
-//! cut into tiles changes no bit.
+//! from falling into the same lines of the first-level cache. Every kernel adds the products of an element in one order, first to last (AMX 32 at a
+//! time), so the cut into tiles changes no bit.
 
 use crate::isa::{AMX, AVX512, PORTABLE};
 use crate::vector::mul_add;
