@@ -5,6 +5,9 @@ use std::sync::OnceLock;
 /// Variable that forces an instruction set by its name.
 const FORCE: &str = "JEPA_KERNELS";
 
+/// What [`Isa::chosen`] gives in this process.
+static CHOSEN: OnceLock<Result<Isa, IsaError>> = OnceLock::new();
+
 /// An instruction set that this machine has. There is no value for one that it has not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Isa(Level);
@@ -73,8 +76,12 @@ impl Isa {
     /// # Errors
     /// [`IsaError`] when the variable names none that the machine has.
     pub fn chosen() -> Result<Self, IsaError> {
-        static CHOSEN: OnceLock<Result<Isa, IsaError>> = OnceLock::new();
         CHOSEN.get_or_init(|| Self::named(std::env::var(FORCE).ok().as_deref())).clone()
+    }
+
+    /// Makes it the one to use, unless one has been asked for already, and gives the one that is.
+    pub fn choose(self) -> Result<Self, IsaError> {
+        CHOSEN.get_or_init(|| Ok(self)).clone()
     }
 
     fn named(name: Option<&str>) -> Result<Self, IsaError> {

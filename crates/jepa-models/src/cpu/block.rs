@@ -7,7 +7,7 @@ use jepa_kernels::{Epilogue, Heads, Isa, Mask, Tokens, Turns, attention};
 
 use super::linear::{Layer, Norm};
 use super::values::{Values, is_flex};
-use super::{float32_matmul_precision, scratch};
+use super::{precision_of_attention, scratch};
 use crate::nn::{Block, Rope, Visibility};
 
 /// The block's output, `[batch, tokens, embed_dim]`; gives `x` back when it is not for the kernels.
@@ -152,7 +152,7 @@ impl Parts {
             None => Mask::Full,
             Some((prefix, seen)) => Mask::Leading { prefix: *prefix, seen },
         };
-        attention(self.isa, float32_matmul_precision(), size, qkv, turns, mask, out);
+        attention(self.isa, precision_of_attention(size.tokens), size, qkv, turns, mask, out);
     }
 }
 
