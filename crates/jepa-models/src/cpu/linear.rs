@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use burn::nn::{LayerNorm, Linear};
+use burn::nn::Linear;
 use burn::prelude::*;
 use jepa_gguf::{Gguf, TensorHandle};
 use jepa_kernels::{Epilogue, F32Columns, Isa};
@@ -78,25 +78,5 @@ impl Layer {
                 jepa_kernels::linear(isa, precision, x, &FileRows(handle.view()), epilogue, out);
             }
         }
-    }
-}
-
-/// A norm's numbers.
-pub(super) struct Norm {
-    gamma: Values,
-    beta: Values,
-    eps: f32,
-}
-
-impl Norm {
-    /// `None` when its numbers are not f32 in this process.
-    pub(super) fn of<B: Backend>(norm: &LayerNorm<B>, eps: f64) -> Option<Self> {
-        let beta = norm.beta.as_ref()?.val();
-        Some(Self { gamma: Values::of(norm.gamma.val()).ok()?, beta: Values::of(beta).ok()?, eps: eps as f32 })
-    }
-
-    /// **Shapes** `x` and `out` `[rows, dim]`.
-    pub(super) fn forward(&self, isa: Isa, x: &[f32], out: &mut [f32]) {
-        jepa_kernels::layer_norm(isa, x, self.gamma.as_slice(), self.beta.as_slice(), self.eps, out);
     }
 }

@@ -1,20 +1,27 @@
-//! The CPU backend's fast path: transformer blocks and linear layers on [`jepa_kernels`] instead of Burn operations.
+//! The CPU backend's fast path: transformer blocks, linear layers, norms and the cutting of patches on [`jepa_kernels`] instead of Burn operations.
 //!
 //! Graphs stay generic. They ask here first; what comes back is the result when the backend is Burn's flex and its tensors hold f32, and the input,
 //! to go on with as Burn operations, on every other backend. A backend that tracks gradients is another one: under autodiff nothing here runs.
 
+mod adaln;
 mod block;
 mod file_rows;
 mod linear;
+mod norm;
+mod patches;
 mod scratch;
+mod self_attention;
 mod values;
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
 pub use jepa_kernels::{Isa, IsaError, Precision};
 
+pub(crate) use adaln::adaln_block;
 pub(crate) use block::block;
 pub(crate) use linear::linear;
+pub(crate) use norm::{layer_norm, normalise};
+pub(crate) use patches::tubelets;
 
 static PRECISION: AtomicU8 = AtomicU8::new(Precision::High as u8);
 

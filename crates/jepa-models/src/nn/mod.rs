@@ -21,7 +21,7 @@ pub use attention::{SCORES_PER_BLOCK, Visibility, attention, multi_head};
 pub use block::{Block, BlockConfig};
 pub use gather::TokenIds;
 pub use linear::linear;
-pub use norm::normalise;
+pub use norm::{layer_norm, normalise};
 pub use patch_embed::{Grid, Pixels, tubelets};
 pub use pos_table::{AxisWeights, resize_table_2d, resize_table_3d};
 pub use rope3d::{Rope, RopeAngles, TokenPosition};
