@@ -1,6 +1,7 @@
-//! The suite: cases that know no device. A runner (`cpu.rs`, `ndarray.rs`) picks the backend.
+//! The suite: cases that know no device. A runner (`cpu.rs`, `ndarray.rs`, `autodiff.rs`) picks the backend.
 
 mod flips;
+mod gradients;
 mod properties;
 mod worlds;
 
@@ -12,6 +13,7 @@ use jepa_gguf::Bundle;
 use jepa_models::Jepa;
 
 pub use flips::every_deliberate_mistake_misses_the_bar;
+pub use gradients::gradients_are_those_of_central_differences;
 pub use properties::{
     a_batch_equals_its_elements, a_later_frame_changes_no_earlier_one, context_ids_in_any_order_give_the_same_rows,
     statistics_are_those_of_what_enters_a_matrix,

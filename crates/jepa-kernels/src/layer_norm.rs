@@ -38,11 +38,28 @@ fn rows_body<const SET: u8>(x: &[f32], gamma: &[f32], beta: &[f32], eps: f32, ou
         let rough = sum / dim as f32;
         // What rounding left of the mean, which counts where it is large against the spread.
         let [rest, squares] = sums(x, |v| [v - rough, (v - rough) * (v - rough)]).map(|sum| sum / dim as f32);
+        if !squares.is_finite() {
+            // The squares are beyond f32: the row has values above 1e19, or some that are no numbers.
+            in_f64(x, gamma, beta, eps, out);
+            continue;
+        }
         let variance = (squares - rest * rest).max(0.0);
         let scale = 1.0 / (variance + eps).sqrt();
         for (((out, &v), &g), &b) in out.iter_mut().zip(x).zip(gamma).zip(beta) {
             *out = mul_add::<SET>((v - rough - rest) * scale, g, b);
         }
+    }
+}
+
+/// A row whose squares only f64 can hold. NaN when a value is none, or infinite.
+#[cold]
+fn in_f64(x: &[f32], gamma: &[f32], beta: &[f32], eps: f32, out: &mut [f32]) {
+    let dim = x.len() as f64;
+    let mean = x.iter().map(|&v| f64::from(v)).sum::<f64>() / dim;
+    let variance = x.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / dim;
+    let scale = 1.0 / (variance + f64::from(eps)).sqrt();
+    for (((out, &v), &g), &b) in out.iter_mut().zip(x).zip(gamma).zip(beta) {
+        *out = ((f64::from(v) - mean) * scale * f64::from(g) + f64::from(b)) as f32;
     }
 }
 
@@ -83,6 +100,31 @@ mod tests {
             out.extend(normal.zip(gamma.iter().zip(beta)).map(|(v, (&g, &b))| v * f64::from(g) + f64::from(b)));
         }
         out
+    }
+
+    /// Neither the weights alone, which is what dividing by an infinite deviation leaves, nor numbers where there are none.
+    #[test]
+    fn rows_beyond_the_squares_of_f32_are_right_and_what_is_no_number_stays_none() {
+        let (gamma, beta) = (vec![1.0; 70], vec![0.5; 70]);
+        let row = |scale: f32| (0..70).map(|i| scale * (i as f32 - 20.0)).collect::<Vec<_>>();
+        for isa in Isa::all() {
+            let of = |x: &[f32]| {
+                let mut out = vec![0.0; x.len()];
+                layer_norm(isa, x, &gamma, &beta, 1e-6, &mut out);
+                out
+            };
+            for scale in [1e18, 1e30, 4e36] {
+                let wanted = plain(&row(scale), &gamma, &beta, 1e-6);
+                let worst =
+                    of(&row(scale)).iter().zip(&wanted).map(|(&a, b)| (f64::from(a) - b).abs()).fold(0.0, f64::max);
+                assert!(worst < 1e-5, "{isa:?} {scale}: {worst}");
+            }
+            for odd in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+                let mut x = row(1.0);
+                x[3] = odd;
+                assert!(of(&x).iter().all(|v| v.is_nan()), "{isa:?} {odd}");
+            }
+        }
     }
 
     proptest! {

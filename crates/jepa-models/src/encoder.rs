@@ -9,7 +9,7 @@ use crate::error::ModelError;
 use crate::families;
 use crate::features::Encoded;
 use crate::nn::{
-    Act, Block, BlockConfig, Grid, Pixels, Rope, RopeAngles, TokenIds, Visibility, linear, resize_table_2d,
+    Act, Block, BlockConfig, Grid, Pixels, Rope, RopeAngles, TokenIds, Visibility, layer_norm, linear, resize_table_2d,
     resize_table_3d, tubelets,
 };
 use crate::trace::Trace;
@@ -153,7 +153,7 @@ impl<B: Backend> Encoder<B> {
         let embedded = families::embed(self, pixels, &mut pass)?;
         let (x, grid, prefix) = (embedded.tokens, embedded.grid, embedded.prefix);
         let last = self.run_blocks(x, embedded.rope.as_ref(), &embedded.visibility, &mut pass);
-        let tokens = self.norm.forward(last);
+        let tokens = self.normed(&self.norm, last);
         pass.trace.see(&tokens, || "enc.norm".into());
         Ok(self.collect(tokens, grid, prefix, pass))
     }
@@ -165,13 +165,13 @@ impl<B: Backend> Encoder<B> {
         };
         let hier_layers = &self.config.hparams.hier_layers;
         let hier: Vec<_> =
-            hier_layers.iter().zip(&self.hier_norm).map(|(&layer, norm)| norm.forward(at(layer))).collect();
+            hier_layers.iter().zip(&self.hier_norm).map(|(&layer, norm)| self.normed(norm, at(layer))).collect();
         for (k, x) in hier.iter().enumerate() {
             trace.see(x, || format!("enc.hier_norm.{k}"));
         }
         let layers = options.layers.iter().map(|&layer| match hier_layers.iter().position(|&l| l == layer) {
             Some(k) => hier[k].clone(),
-            None => self.norm.forward(at(layer)),
+            None => self.normed(&self.norm, at(layer)),
         });
         let encoded = Encoded {
             layers: layers.collect(),
@@ -184,6 +184,10 @@ impl<B: Backend> Encoder<B> {
         };
         encoded.trace_state(trace);
         encoded
+    }
+
+    fn normed(&self, norm: &LayerNorm<B>, x: Tensor<B, 3>) -> Tensor<B, 3> {
+        layer_norm(norm, self.config.hparams.ln_eps, x)
     }
 
     /// Blocks in order, keeping the outputs that somebody asked for.

@@ -239,7 +239,7 @@ fn judge(
     for (got, want) in got.zip(want) {
         let off = (f64::from(got) - want).abs();
         // Not `max`, which would drop a NaN.
-        worst = if off <= worst { worst } else { off };
+        worst = if worst.is_nan() || off <= worst { worst } else { off };
         largest = largest.max(want.abs());
     }
     let rel_max = worst / largest;

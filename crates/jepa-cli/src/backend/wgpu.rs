@@ -47,7 +47,7 @@ pub(super) fn adapters() -> Result<Vec<Adapter>, CliError> {
                 name: info.name,
                 driver: [info.driver, info.driver_info].join(" ").trim().to_owned(),
                 software: info.device_type == DeviceType::Cpu,
-                largest_buffer: Some(u64::from(limits.max_storage_buffer_binding_size)),
+                largest_buffer: Some(limits.max_storage_buffer_binding_size),
             };
             (rank, Adapter { found, device })
         })

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use burn::nn::{LayerNorm, Linear};
+use burn::nn::Linear;
 use burn::prelude::*;
 use jepa_gguf::{Gguf, TensorHandle};
 use jepa_kernels::{Epilogue, F32Columns, Isa};
 
 use super::file_rows::FileRows;
-use super::float32_matmul_precision;
+use super::precision_of_layer;
 use super::values::{Values, is_flex};
 
 /// `x · W + b`; gives `x` back when it is not for the kernels.
@@ -67,35 +67,16 @@ impl Layer {
     /// **Shapes** `x` `[rows, inputs]`, `out` `[rows, outputs]`. The epilogue's bias is the layer's.
     pub(super) fn forward(&self, isa: Isa, x: &[f32], epilogue: Epilogue<'_>, out: &mut [f32]) {
         let epilogue = Epilogue { bias: self.bias.as_ref().map(Values::as_slice), ..epilogue };
-        let precision = float32_matmul_precision();
         match &self.weight {
             Weight::Param { values, outputs } => {
+                let precision = precision_of_layer(values.as_slice().len());
                 let weights = F32Columns { values: values.as_slice(), outputs: *outputs };
                 jepa_kernels::linear(isa, precision, x, &weights, epilogue, out);
             }
             Weight::File(handle) => {
+                let precision = precision_of_layer(handle.info().row_count() * handle.info().row_len());
                 jepa_kernels::linear(isa, precision, x, &FileRows(handle.view()), epilogue, out);
             }
         }
-    }
-}
-
-/// A norm's numbers.
-pub(super) struct Norm {
-    gamma: Values,
-    beta: Values,
-    eps: f32,
-}
-
-impl Norm {
-    /// `None` when its numbers are not f32 in this process.
-    pub(super) fn of<B: Backend>(norm: &LayerNorm<B>, eps: f64) -> Option<Self> {
-        let beta = norm.beta.as_ref()?.val();
-        Some(Self { gamma: Values::of(norm.gamma.val()).ok()?, beta: Values::of(beta).ok()?, eps: eps as f32 })
-    }
-
-    /// **Shapes** `x` and `out` `[rows, dim]`.
-    pub(super) fn forward(&self, isa: Isa, x: &[f32], out: &mut [f32]) {
-        jepa_kernels::layer_norm(isa, x, self.gamma.as_slice(), self.beta.as_slice(), self.eps, out);
     }
 }

@@ -3,7 +3,7 @@ use burn::nn::{Initializer, LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::prelude::*;
 use jepa_gguf::schema::EncoderHparams;
 
-use crate::nn::{Act, Block, BlockConfig, Visibility, linear, multi_head};
+use crate::nn::{Act, Block, BlockConfig, Visibility, layer_norm, linear, multi_head};
 use crate::trace::Trace;
 
 /// What an [`AttentiveHead`] is made of. Heads, epsilon and activation are the encoder's.
@@ -41,6 +41,7 @@ impl AttentiveHeadConfig {
                 ffn_down: linear(self.xattn_ffn_dim, dim),
                 act: Act::new(self.enc.act),
                 n_head: self.enc.n_head,
+                ln_eps: self.enc.ln_eps,
             },
             cls: linear(dim, self.n_classes),
         }
@@ -81,6 +82,7 @@ pub struct CrossAttention<B: Backend> {
     pub ffn_down: Linear<B>,
     act: Act,
     n_head: usize,
+    ln_eps: f64,
 }
 
 impl<B: Backend> AttentiveHead<B> {
@@ -106,10 +108,10 @@ impl<B: Backend> AttentiveHead<B> {
 impl<B: Backend> CrossAttention<B> {
     /// **Shapes** `query` `[batch, queries, dim]`, `tokens` `[batch, tokens, dim]` → `[batch, queries, dim]`.
     pub fn forward(&self, query: Tensor<B, 3>, tokens: Tensor<B, 3>) -> Tensor<B, 3> {
-        let kv = self.ln_kv.forward(tokens);
+        let kv = layer_norm(&self.ln_kv, self.ln_eps, tokens);
         let (q, k, v) = (linear(&self.q, query.clone()), linear(&self.k, kv.clone()), linear(&self.v, kv));
         let y = query + multi_head(q, k, v, self.n_head, None, &Visibility::Full);
-        let h = linear(&self.ffn_up, self.ln2.forward(y.clone()));
+        let h = linear(&self.ffn_up, layer_norm(&self.ln2, self.ln_eps, y.clone()));
         y + linear(&self.ffn_down, self.act.forward(h))
     }
 }

@@ -3,7 +3,7 @@ use burn::prelude::*;
 use burn::tensor::activation::silu;
 use jepa_gguf::schema::Activation;
 
-use super::{Act, Visibility, linear, multi_head, normalise};
+use super::{Act, Visibility, layer_norm, linear, multi_head, normalise};
 use crate::trace::Trace;
 
 /// What an [`AdaLnBlock`] is made of.
@@ -42,6 +42,7 @@ impl AdaLnBlockConfig {
             ffn_down: LinearConfig::new(self.ffn_dim, dim).init(device),
             act: Act::new(self.act),
             n_head: self.n_head,
+            ln_eps: self.ln_eps,
             adaln_eps: self.adaln_eps,
         }
     }
@@ -72,6 +73,7 @@ pub struct AdaLnBlock<B: Backend> {
     pub ffn_down: Linear<B>,
     act: Act,
     n_head: usize,
+    ln_eps: f64,
     adaln_eps: f64,
 }
 
@@ -87,14 +89,24 @@ impl<B: Backend> AdaLnBlock<B> {
         trace: &mut Trace<'_, B>,
         at: &str,
     ) -> Tensor<B, 3> {
-        let modulation = linear(&self.adaln, silu(condition)); //                [b, n, 6·dim]
+        let condition = silu(condition);
+        #[cfg(feature = "cpu")]
+        let x = if trace.is_watched() {
+            x
+        } else {
+            match crate::cpu::adaln_block(self, x, &condition, visibility) {
+                Ok(x) => return x,
+                Err(x) => x,
+            }
+        };
+        let modulation = linear(&self.adaln, condition); //                      [b, n, 6·dim]
         trace.see(&modulation, || format!("{at}.adaln"));
         let dim = x.dims()[2];
         let [shift_a, scale_a, gate_a, shift_m, scale_m, gate_m] =
             [0, 1, 2, 3, 4, 5].map(|slice| modulation.clone().narrow(2, slice * dim, dim));
         let modulated = |x, scale: Tensor<B, 3>, shift| normalise(x, self.adaln_eps) * (scale + 1.0) + shift;
 
-        let h = self.ln1.forward(modulated(x.clone(), scale_a, shift_a));
+        let h = layer_norm(&self.ln1, self.ln_eps, modulated(x.clone(), scale_a, shift_a));
         trace.see(&h, || format!("{at}.ln1"));
         let qkv = linear(&self.attn_qkv, h); //                                  [b, n, 3·heads·hd]
         trace.see(&qkv, || format!("{at}.attn_qkv"));
@@ -105,12 +117,32 @@ impl<B: Backend> AdaLnBlock<B> {
         trace.see(&h, || format!("{at}.attn_out"));
         let x = x + gate_a * h;
 
-        let h = self.ln2.forward(modulated(x.clone(), scale_m, shift_m));
+        let h = layer_norm(&self.ln2, self.ln_eps, modulated(x.clone(), scale_m, shift_m));
         trace.see(&h, || format!("{at}.ln2"));
         let h = linear(&self.ffn_down, self.act.forward(linear(&self.ffn_up, h)));
         trace.see(&h, || format!("{at}.ffn_down"));
         let x = x + gate_m * h;
         trace.see(&x, || at.to_owned());
         x
+    }
+
+    #[cfg(feature = "cpu")]
+    pub(crate) fn n_head(&self) -> usize {
+        self.n_head
+    }
+
+    #[cfg(feature = "cpu")]
+    pub(crate) fn ln_eps(&self) -> f64 {
+        self.ln_eps
+    }
+
+    #[cfg(feature = "cpu")]
+    pub(crate) fn adaln_eps(&self) -> f64 {
+        self.adaln_eps
+    }
+
+    #[cfg(feature = "cpu")]
+    pub(crate) fn act(&self) -> &Act {
+        &self.act
     }
 }

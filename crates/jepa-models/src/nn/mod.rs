@@ -22,7 +22,7 @@ pub use attention::{SCORES_PER_BLOCK, Visibility, attention, multi_head};
 pub use block::{Block, BlockConfig};
 pub use gather::TokenIds;
 pub use linear::linear;
-pub use norm::normalise;
+pub use norm::{layer_norm, normalise};
 pub use patch_embed::{Grid, Pixels, tubelets};
 pub(crate) use pieces::fits;
 pub use pieces::set_largest_tensor;

@@ -104,11 +104,15 @@ pub fn tubelets<B: Backend>(
     if height < patch || width < patch || frames == 0 {
         return Err(ModelError::TooSmall { frames, height, width, patch });
     }
-    let mut x = pixels.into_tensor();
-    if frames < tubelet {
-        x = x.repeat_dim(2, tubelet);
-    }
-    let grid = Grid { frames: x.dims()[2] / tubelet, rows: height / patch, cols: width / patch };
+    let repeats = if frames < tubelet { tubelet } else { 1 };
+    let grid = Grid { frames: frames * repeats / tubelet, rows: height / patch, cols: width / patch };
+    let x = pixels.into_tensor();
+    #[cfg(feature = "cpu")]
+    let x = match crate::cpu::tubelets(x, grid, tubelet, patch) {
+        Ok(rows) => return Ok((rows, grid)),
+        Err(x) => x,
+    };
+    let x = if repeats > 1 { x.repeat_dim(2, repeats) } else { x };
     let Grid { frames: gt, rows: gh, cols: gw } = grid;
     let x = x.narrow(2, 0, gt * tubelet).narrow(3, 0, gh * patch).narrow(4, 0, gw * patch);
 

@@ -6,7 +6,7 @@ use jepa_gguf::schema::{AcHparams, PredictorHparams};
 
 use super::block_config;
 use crate::error::ModelError;
-use crate::nn::{Block, Grid, Rope, RopeAngles, TokenPosition, Visibility, linear};
+use crate::nn::{Block, Grid, Rope, RopeAngles, TokenPosition, Visibility, layer_norm, linear};
 use crate::trace::Trace;
 
 /// Rows before the patches of a frame: its action and its state.
@@ -127,7 +127,7 @@ impl<B: Backend> AcPredictor<B> {
             x = block.forward(x, rope.as_ref(), &visibility, trace, &format!("pred.blk.{i}"));
         }
         let x = x.reshape([batch, frames, rows, dim]).narrow(2, CONDITION_ROWS, hw).reshape([batch, n, dim]);
-        let x = self.norm.forward(x);
+        let x = layer_norm(&self.norm, self.config.hparams.ln_eps, x);
         trace.see(&x, || "pred.norm".into());
         let x = linear(&self.proj, x); //                                        [b, T·hw, enc_dim]
         trace.see(&x, || "pred.proj".into());

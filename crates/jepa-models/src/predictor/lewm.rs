@@ -7,7 +7,7 @@ use jepa_gguf::schema::{LewmHparams, PredictorHparams};
 
 use crate::encoder::Projector;
 use crate::error::ModelError;
-use crate::nn::{Act, AdaLnBlock, AdaLnBlockConfig, Visibility, linear};
+use crate::nn::{Act, AdaLnBlock, AdaLnBlockConfig, Visibility, layer_norm, linear};
 use crate::trace::Trace;
 
 /// What a [`LewmPredictor`] is made of.
@@ -104,7 +104,7 @@ impl<B: Backend> LewmPredictor<B> {
         for (i, block) in self.blk.iter().enumerate() {
             x = block.forward(x, condition.clone(), &causal, trace, &format!("pred.blk.{i}"));
         }
-        let x = self.norm.forward(x);
+        let x = layer_norm(&self.norm, self.config.hparams.ln_eps, x);
         trace.see(&x, || "pred.norm".into());
         let x = through(&self.proj, x); //                                      [b, T, dim]
         trace.see(&x, || "pred.proj.2".into());

@@ -12,7 +12,7 @@ use jepa_gguf::schema::{MaskedHparams, PredictorHparams};
 use super::block_config;
 use crate::encoder::Projector;
 use crate::error::ModelError;
-use crate::nn::{Act, Block, Grid, Rope, RopeAngles, TokenIds, Visibility, linear};
+use crate::nn::{Act, Block, Grid, Rope, RopeAngles, TokenIds, Visibility, layer_norm, linear};
 use crate::trace::Trace;
 
 /// What a [`MaskedPredictor`] is made of.
@@ -185,7 +185,7 @@ impl<B: Backend> MaskedPredictor<B> {
         for (i, block) in self.blk.iter().enumerate() {
             x = block.forward(x, rope.as_ref(), &Visibility::Full, trace, &format!("pred.blk.{i}"));
         }
-        let x = self.norm.forward(x);
+        let x = layer_norm(&self.norm, self.config.hparams.ln_eps, x);
         trace.see(&x, || "pred.norm".into());
         let targets = linear(&self.proj, x.clone().narrow(1, n, input.targets.kept()));
         trace.see(&targets, || "pred.proj".into());

@@ -37,7 +37,7 @@ impl Task for Bench<'_> {
         match &self.args.model {
             Some(path) => {
                 let name = path.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
-                lines.extend(self.measured::<B>(&device, &name, || self.from_file(path, &device))?);
+                lines.extend(self.measured::<B>(&device, &name, || self.of_file(path, &device))?);
             }
             None => {
                 for shape in &self.args.shape {
@@ -56,7 +56,7 @@ impl Task for Bench<'_> {
 
 impl Bench<'_> {
     /// The part of a file that is timed, and the type that most of the file's numbers have.
-    fn from_file<B: Backend>(&self, path: &Path, device: &B::Device) -> Result<(Subject<B>, String), CliError> {
+    fn of_file<B: Backend>(&self, path: &Path, device: &B::Device) -> Result<(Subject<B>, String), CliError> {
         let refuse = |error| model_error(path, error);
         let bundle = open_bundle(path, false, self.shared)?;
         let weights = bundle.gguf().type_mix().into_iter().max_by_key(|share| share.elements);
