@@ -93,7 +93,7 @@ fn stack(tensors: &mut Vec<(String, Vec<usize>)>, name: &str, [dim, layers, _]: 
 }
 
 /// The sum of two uniform draws, -1 to 1, from a xorshift generator: bell-shaped enough for weights, and quick.
-fn triangular(state: &mut u64) -> f32 {
+pub(crate) fn triangular(state: &mut u64) -> f32 {
     *state ^= *state << 13;
     *state ^= *state >> 7;
     *state ^= *state << 17;

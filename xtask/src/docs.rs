@@ -2,11 +2,13 @@
 
 use std::fs;
 
+use crate::bench;
 use crate::process::{Outcome, root};
 
 /// Writes the pages, or checks that they are fresh.
 pub(crate) fn run(check: bool) -> Outcome {
-    let pages = [("docs/schema.md", jepa_gguf::schema::schema_page())];
+    let figures = fs::read_to_string(root().join(bench::FIGURES))?;
+    let pages = [("docs/schema.md", jepa_gguf::schema::schema_page()), ("docs/performance.md", bench::page(&figures)?)];
     for (name, page) in pages {
         let path = root().join(name);
         if !check {

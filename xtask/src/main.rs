@@ -1,5 +1,6 @@
 //! Everything a contributor runs: `cargo xtask --help`.
 
+mod bench;
 mod checkpoint;
 mod ci;
 mod docs;
@@ -32,6 +33,8 @@ enum Command {
         #[arg(long)]
         check: bool,
     },
+    /// Time the command line beside PyTorch, candle and ggml, and write docs/performance.md
+    Bench(bench::BenchArgs),
     /// Write a checkpoint of ViT-L's size with random weights (1.2 GB), to measure `convert` and `quantize` with
     Checkpoint {
         /// Folder to write to
@@ -54,6 +57,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Xtask::parse().command {
+        Command::Bench(args) => bench::run(&args),
         Command::Ci { cases } => ci::run(cases.as_deref()),
         Command::Checkpoint { folder } => checkpoint::vit_l(&folder),
         Command::Docs { check } => docs::run(check),

@@ -124,6 +124,13 @@ pub(crate) fn limit_threads(threads: usize) -> Result<(), CliError> {
         .map_err(|error| CliError::usage(format!("--threads {threads}: {error}")))
 }
 
+/// Runs `work` with a number of threads.
+pub(crate) fn with_threads<R: Send>(threads: usize, work: impl FnOnce() -> R + Send) -> Result<R, CliError> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let pool = pool.map_err(|error| CliError::usage(format!("--threads {threads}: {error}")))?;
+    Ok(pool.install(work))
+}
+
 fn compiled_words() -> String {
     let words: Vec<_> = BackendName::compiled().map(BackendName::word).collect();
     if words.is_empty() { "none".to_owned() } else { words.join(", ") }

@@ -37,8 +37,10 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn dispatch(cli: Cli) -> Result<(), CliError> {
     let shared = cli.shared;
-    if let Some(threads) = shared.threads {
-        backend::limit_threads(threads.into())?;
+    match (&shared.threads[..], &cli.command) {
+        ([], _) | ([_, _, ..], Command::Bench(_)) => {}
+        (&[threads], _) => backend::limit_threads(threads.into())?,
+        _ => return Err(CliError::usage("--threads is given several times, which only `bench` takes".to_owned())),
     }
     match cli.command {
         Command::Info(args) => cmd::info::run(&args, &shared),

@@ -16,8 +16,16 @@ fn main() {
     pool.install(|| {
         for isa in Isa::all() {
             let bench = Bench { isa, words: &words };
-            for size in [(197, 384, 1536), (197, 1536, 384), (256, 1280, 5120), (2048, 1024, 4096), (2048, 4096, 1024)]
-            {
+            for size in [
+                (1, 1024, 4096),
+                (4, 1024, 4096),
+                (8, 1024, 4096),
+                (197, 384, 1536),
+                (197, 1536, 384),
+                (256, 1280, 5120),
+                (2048, 1024, 4096),
+                (2048, 4096, 1024),
+            ] {
                 linears(&bench, size);
             }
             for (tokens, heads, head_dim) in [(197, 6, 64), (256, 16, 80), (2048, 16, 64)] {
@@ -70,6 +78,12 @@ fn noise(n: usize) -> Vec<f32> {
     (0..n).map(|_| next()).collect()
 }
 
+/// Those that are computed differently.
+fn precisions(isa: Isa) -> Vec<Precision> {
+    let amx = (isa.name() == "amx").then_some(Precision::High);
+    [Some(Precision::Highest), amx, Some(Precision::Medium)].into_iter().flatten().collect()
+}
+
 fn linears(bench: &Bench<'_>, (rows, inputs, outputs): (usize, usize, usize)) {
     let (x, w, bias) = (noise(rows * inputs), noise(inputs * outputs), noise(outputs));
     let halves: Vec<f16> = w.iter().map(|&v| f16::from_f32(v)).collect();
@@ -86,7 +100,7 @@ fn linears(bench: &Bench<'_>, (rows, inputs, outputs): (usize, usize, usize)) {
     ];
     let plain = Epilogue { bias: Some(&bias), ..Default::default() };
     let gelu = Epilogue { act: Some(Act::GeluErf), ..plain };
-    for precision in [Precision::Highest, Precision::Medium] {
+    for precision in precisions(bench.isa) {
         for (form, weights) in forms {
             for (name, epilogue) in [("bias", plain), ("gelu", gelu)] {
                 bench.run(&format!("linear {rows}x{inputs}x{outputs} {form} {name} {precision:?}"), flops, || {
@@ -103,7 +117,7 @@ fn attentions(bench: &Bench<'_>, size: Heads) {
     let (qkv, mut out) = (noise(tokens * 3 * width), vec![0.0; tokens * width]);
     let part = |i: usize| Tokens { values: &qkv, stride: 3 * width, first: i * width };
     let flops = 4.0 * (tokens * tokens * width) as f64;
-    for precision in [Precision::Highest, Precision::Medium] {
+    for precision in precisions(bench.isa) {
         bench.run(&format!("attention {tokens}x{heads}x{head_dim} {precision:?}"), flops, || {
             attention(bench.isa, precision, size, [part(0), part(1), part(2)], None, Mask::Full, &mut out);
         });

@@ -3,7 +3,7 @@
 //! A task is one head of one element and a block of queries. Keys come in blocks too: the scores of a block pair stay in the cache, and running
 //! maxima and sums join the blocks (online softmax). What a query may not see is skipped by blocks of keys, and no mask is ever an array.
 
-use crate::flash::{self, QUERIES};
+use crate::flash;
 use crate::isa::Isa;
 use crate::precision::Precision;
 use crate::threads::each;
@@ -91,15 +91,17 @@ pub fn attention(
         assert!(prefix + seen.len() == tokens && sound, "attention: mask");
     }
     let words = precision.words(isa);
-    let work = Work { words, size, q, k, v, turns, mask, out: out.as_mut_ptr() };
+    let tiles = isa.has_tiles() && words != Words::F32;
+    let block = flash::queries(tiles);
+    let work = Work { words, tiles, block, size, q, k, v, turns, mask, out: out.as_mut_ptr() };
     // Keys and values of a head are laid out once and shared by its blocks of queries, so a head is the unit where there are enough of them.
     let units = batch * heads;
     let threads = rayon::current_num_threads();
-    let blocks = tokens.div_ceil(QUERIES);
+    let blocks = tokens.div_ceil(block);
     let parts = if units >= 2 * threads { 1 } else { blocks.min(threads) };
     each(units * parts, |task| {
         let (unit, part) = (task / parts, task % parts);
-        let queries = blocks * part / parts * QUERIES..(blocks * (part + 1) / parts * QUERIES).min(tokens);
+        let queries = blocks * part / parts * block..(blocks * (part + 1) / parts * block).min(tokens);
         flash::head(isa, &work, &Task { element: unit / heads, head: unit % heads, queries });
     });
 }
@@ -107,6 +109,10 @@ pub fn attention(
 /// An attention, as all tasks see it.
 pub(crate) struct Work<'a> {
     pub(crate) words: Words,
+    /// Whether products run on AMX.
+    pub(crate) tiles: bool,
+    /// Queries of a block.
+    block: usize,
     pub(crate) size: Heads,
     pub(crate) q: Tokens<'a>,
     pub(crate) k: Tokens<'a>,
@@ -156,7 +162,7 @@ impl Work<'_> {
 
     /// End of a block of queries: queries of the prefix have a block of their own, since they see other keys.
     pub(crate) fn block_end(&self, start: usize, end: usize) -> usize {
-        let full = (start + QUERIES).min(end);
+        let full = (start + self.block).min(end);
         match self.mask {
             Mask::Leading { prefix, .. } if start < prefix => full.min(prefix),
             _ => full,

@@ -3,13 +3,19 @@
 use std::cell::RefCell;
 
 use crate::attention::{Task, Turns, Work};
-use crate::isa::{Isa, compiled_for_each_isa};
+use crate::isa::{AMX, Isa, compiled_for_amx, compiled_for_each_isa};
+use crate::lines::Lines;
 use crate::pack::{columns_panels, panel_words, row_words, rows_panel};
 use crate::tile::{DEPTH, PANEL, Panels, Rows, STRIDE, Words, each_tile, shape, tile};
 use crate::vector::{SMALLEST, exp, mul_add, sum_of};
 
-/// Queries of a block: full tiles of 14 rows.
-pub(crate) const QUERIES: usize = 56;
+/// Most queries of a block: full tiles of 32 rows.
+const QUERIES: usize = 64;
+
+/// Queries of a block: full tiles, of 14 rows where there are no larger ones.
+pub(crate) fn queries(tiles: bool) -> usize {
+    if tiles { QUERIES } else { 56 }
+}
 
 /// Keys that are scored at a time: as many words as a row of a tile holds.
 const KEYS: usize = DEPTH;
@@ -18,17 +24,17 @@ const KEYS: usize = DEPTH;
 #[derive(Default)]
 struct Scratch {
     /// Keys of a head in panels of 16 keys: words `[tokens / 16][head_dim][16]`.
-    keys: Vec<f32>,
+    keys: Lines,
     /// Values of a head in panels of 16 lanes: words `[head_dim / 16][tokens][16]`.
-    values: Vec<f32>,
+    values: Lines,
     /// 16 turned keys, or one turned query.
-    turned: Vec<f32>,
+    turned: Lines,
     /// Turned and scaled queries, in slices of [`DEPTH`] words of a head: `[head_dim / DEPTH][QUERIES][STRIDE]`.
-    queries: Vec<f32>,
+    queries: Lines,
     /// Scores of a block, `[QUERIES][STRIDE]`, then the weights in words.
-    scores: Vec<f32>,
+    scores: Lines,
     /// Results of a block of queries, `[QUERIES][lanes]`.
-    sums: Vec<f32>,
+    sums: Lines,
 }
 
 thread_local! {
@@ -49,9 +55,12 @@ pub(crate) fn head(isa: Isa, work: &Work<'_>, task: &Task) {
             (scores, QUERIES * STRIDE),
             (sums, QUERIES * sizes.lanes),
         ] {
-            buffer.resize(buffer.len().max(len), 0.0);
+            buffer.grow(len);
         }
-        head_of(isa, work, task, &sizes, scratch);
+        match work.tiles {
+            true => head_on_tiles(isa, work, task, &sizes, scratch),
+            false => head_of(isa, work, task, &sizes, scratch),
+        }
     });
 }
 
@@ -77,7 +86,7 @@ impl Sizes {
         let deep = words.of(width);
         Self {
             lanes: width.next_multiple_of(PANEL),
-            padded: width.next_multiple_of(PANEL * words.values()),
+            padded: width.next_multiple_of(words.granule()),
             deep,
             slices: deep.div_ceil(DEPTH),
             key_panel: panel_words(words, width),
@@ -90,10 +99,15 @@ compiled_for_each_isa!(
     fn head_of(work: &Work<'_>, task: &Task, sizes: &Sizes, scratch: &mut Scratch) = head_body
 );
 
+compiled_for_amx!(
+    fn head_on_tiles(work: &Work<'_>, task: &Task, sizes: &Sizes, scratch: &mut Scratch) = head_body
+);
+
 #[inline(always)]
 fn head_body<const SET: u8>(work: &Work<'_>, task: &Task, sizes: &Sizes, scratch: &mut Scratch) {
     lay_out_keys::<SET>(work, task, sizes, scratch);
     lay_out_values(work, task, sizes, scratch);
+    let granule = work.words.granule();
     let mut start = task.queries.start;
     while start < task.queries.end {
         let end = work.block_end(start, task.queries.end);
@@ -102,20 +116,20 @@ fn head_body<const SET: u8>(work: &Work<'_>, task: &Task, sizes: &Sizes, scratch
         let mut running = [(f32::NEG_INFINITY, 0.0f32); QUERIES];
         scratch.sums[..n * sizes.lanes].fill(0.0);
         let (low, high) = work.visible(end - 1);
-        let mut from = low / PANEL * PANEL;
+        let mut from = low / granule * granule;
         while from < high {
             let to = (from + KEYS).min(high);
             score::<SET>(work.words, sizes, scratch, n, from, to);
             for (i, (max, sum)) in running.iter_mut().enumerate().take(n) {
                 let (low, high) = work.visible(start + i);
-                let row = &mut scratch.scores[i * STRIDE..][..(to - from).next_multiple_of(PANEL)];
+                let row = &mut scratch.scores[i * STRIDE..][..(to - from).next_multiple_of(granule)];
                 let seen = low.saturating_sub(from).min(row.len())..high.saturating_sub(from).min(row.len());
                 let rescale = softmax_step::<SET>(row, seen, max, sum);
                 if rescale != 1.0 {
                     scratch.sums[i * sizes.lanes..(i + 1) * sizes.lanes].iter_mut().for_each(|v| *v *= rescale);
                 }
-                if work.words == Words::Bf16Pairs {
-                    row_words_in_place::<SET>(row);
+                if work.words != Words::F32 {
+                    row_words_in_place::<SET>(work.words, row);
                 }
             }
             weigh::<SET>(work.words, sizes, scratch, n, from, to);
@@ -173,38 +187,42 @@ fn lay_out_queries<const SET: u8>(work: &Work<'_>, task: &Task, scratch: &mut Sc
 /// Scores of `n` queries against the keys from `from`, a multiple of 16, to `to`.
 #[inline(always)]
 fn score<const SET: u8>(words: Words, sizes: &Sizes, scratch: &mut Scratch, n: usize, from: usize, to: usize) {
-    let most = const { shape::<SET>() }.1;
     let keys = Panels { words: &scratch.keys, stride: sizes.key_panel };
     let panels = (to - from).div_ceil(PANEL);
-    // Panels outside: a pair of them serves all queries from the first-level cache.
-    for panel in (0..panels).step_by(most) {
-        let count = most.min(panels - panel);
-        each_tile::<SET>(n, |row, rows| {
-            let out = &mut scratch.scores[row * STRIDE + panel * PANEL..];
-            for slice in 0..sizes.slices {
-                let depth = (sizes.deep - slice * DEPTH).min(DEPTH);
-                let x = Rows { words: &scratch.queries[(slice * QUERIES + row) * STRIDE..], count: rows, depth };
-                let panels = keys.from(from / PANEL + panel, slice * DEPTH);
-                tile::<SET>(words, x, panels, count, out, STRIDE, slice > 0);
-            }
-        });
+    each_pair::<SET>(n, panels, |row, rows, panel, count| {
+        let out = &mut scratch.scores[row * STRIDE + panel * PANEL..];
+        for slice in 0..sizes.slices {
+            let depth = (sizes.deep - slice * DEPTH).min(DEPTH);
+            let x = Rows { words: &scratch.queries[(slice * QUERIES + row) * STRIDE..], count: rows, depth };
+            let panels = keys.from(from / PANEL + panel, slice * DEPTH);
+            tile::<SET>(words, x, panels, count, out, STRIDE, slice > 0);
+        }
+    });
+}
+
+/// Runs `f(first row, rows, first panel, panels)` over tiles of `rows` rows and `panels` panels.
+#[inline(always)]
+fn each_pair<const SET: u8>(rows: usize, panels: usize, mut f: impl FnMut(usize, usize, usize, usize)) {
+    let most = const { shape::<SET>() }.1;
+    let pairs = (0..panels).step_by(most).map(|panel| (panel, most.min(panels - panel)));
+    if SET == AMX {
+        // Panels inside: loading the shapes of tiles for each pair of panels would show.
+        each_tile::<SET>(rows, |row, rows| pairs.clone().for_each(|(panel, count)| f(row, rows, panel, count)));
+    } else {
+        // Panels outside: a pair of them serves all rows from the first-level cache.
+        pairs.for_each(|(panel, count)| each_tile::<SET>(rows, |row, rows| f(row, rows, panel, count)));
     }
 }
 
 /// Adds the values of the keys from `from` to `to`, weighted.
 #[inline(always)]
 fn weigh<const SET: u8>(words: Words, sizes: &Sizes, scratch: &mut Scratch, n: usize, from: usize, to: usize) {
-    let most = const { shape::<SET>() }.1;
     let values = Panels { words: &scratch.values, stride: sizes.value_panel };
-    let panels = sizes.lanes / PANEL;
-    for panel in (0..panels).step_by(most) {
-        let count = most.min(panels - panel);
-        each_tile::<SET>(n, |row, rows| {
-            let x = Rows { words: &scratch.scores[row * STRIDE..], count: rows, depth: words.of(to - from) };
-            let out = &mut scratch.sums[row * sizes.lanes + panel * PANEL..];
-            tile::<SET>(words, x, values.from(panel, from / words.values()), count, out, sizes.lanes, true);
-        });
-    }
+    each_pair::<SET>(n, sizes.lanes / PANEL, |row, rows, panel, count| {
+        let x = Rows { words: &scratch.scores[row * STRIDE..], count: rows, depth: words.of(to - from) };
+        let out = &mut scratch.sums[row * sizes.lanes + panel * PANEL..];
+        tile::<SET>(words, x, values.from(panel, words.of(from)), count, out, sizes.lanes, true);
+    });
 }
 
 /// A query or key, turned.
@@ -222,16 +240,14 @@ fn turn(x: &[f32], turns: Option<Turns<'_>>, element: usize, token: usize, token
     }
 }
 
-/// Rounds a row to pairs, in its own place.
+/// Turns whole granules of a row into bf16 words, in their own place.
 #[inline(always)]
-fn row_words_in_place<const SET: u8>(row: &mut [f32]) {
-    let mut block = [0.0f32; 2 * PANEL];
+fn row_words_in_place<const SET: u8>(words: Words, row: &mut [f32]) {
     for at in (0..row.len()).step_by(2 * PANEL) {
-        let len = block.len().min(row.len() - at);
-        block[..len].copy_from_slice(&row[at..at + len]);
-        block[len..].fill(0.0);
-        // Half as many words, none of which is read again.
-        row_words::<SET>(Words::Bf16Pairs, &block, &mut row[at / 2..]);
+        let mut granule = [0.0f32; 2 * PANEL];
+        granule.copy_from_slice(&row[at..at + 2 * PANEL]);
+        // As many words or half as many, none of which is read again.
+        row_words::<SET>(words, &granule, &mut row[words.of(at)..]);
     }
 }
 

@@ -3,21 +3,32 @@
 //! A task takes a block of outputs. It lays the weights of that block out in panels of 16 outputs, [`DEPTH`] words deep, which stay in the second-level
 //! cache, and runs over all rows, a tile of rows at a time: those are copied next to each other (and rounded, where that is asked for) and meet all
 //! panels. Weights are unpacked in the panel, so a stored type costs its unpacking once for all rows and nothing in memory. Every result is summed by
-//! one thread in one order, so it does not depend on their number.
+//! one thread in one order, so it does not depend on their number. With AVX-512, weights that only a few rows meet are read in place instead, see `few`.
 
 use std::cell::RefCell;
 use std::ops::Range;
 
 use crate::activation::{Act, act_slice_body};
-use crate::isa::{Isa, compiled_for_each_isa};
+#[cfg(target_arch = "x86_64")]
+use crate::few::{self, FEW};
+use crate::isa::{AVX512, Isa, compiled_for_amx, compiled_for_each_isa};
+use crate::lines::Lines;
 use crate::pack::{PIECE, panel_words, rows_words, weights_panels};
 use crate::precision::Precision;
+#[cfg(target_arch = "x86_64")]
+use crate::source::Source;
 use crate::threads::each;
 use crate::tile::{DEPTH, MOST_ROWS, PANEL, Panels, Rows, STRIDE, Words, each_tile, shape, tile};
-use crate::weights::WeightRows;
+use crate::weights::{Stored, WeightRows};
 
-/// Most words of the panels of a task: half of a second-level cache of 1 MiB.
+/// Most words of the panels of a task: 512 KB, half or all of a second-level cache.
 const BLOCK: usize = 1 << 17;
+
+/// As [`BLOCK`], with AVX-512, whose processors have 1 MB and more: of 512, 768 and 1024 KB the second was fastest where it counts and leaves room.
+const BLOCK_OF_AVX512: usize = 3 << 16;
+
+/// As [`BLOCK`], with AMX, whose processors have 2 MB. Not measured.
+const BLOCK_ON_TILES: usize = 1 << 18;
 
 /// Fewest outputs of a task, where there are more: copying the rows should not show.
 const NARROW: usize = 64;
@@ -62,21 +73,43 @@ pub fn linear(
     assert!([epilogue.bias, epilogue.scale].iter().flatten().all(|v| v.len() == outputs), "linear: epilogue");
     let (scaled, added) = (epilogue.scale.is_some(), epilogue.add);
     assert!(epilogue.act.is_none() || !(scaled || added), "linear: an activated result is neither scaled nor added");
-    let words = precision.words(isa);
+    let words = match (precision.words(isa), weights.stored()) {
+        (Words::Bf16Split, Stored::Bf16(values)) if values.len() >= outputs * inputs => Words::Bf16SplitRows,
+        (words, _) => words,
+    };
+    #[cfg(target_arch = "x86_64")]
+    let few = isa.set() == AVX512
+        && (1..=few::most_rows(words)).contains(&rows)
+        && match weights.stored() {
+            Stored::Columns(values) => values.len() == inputs * outputs,
+            _ => Source::of(weights, 0..outputs).is_some(),
+        };
+    #[cfg(not(target_arch = "x86_64"))]
+    let few = false;
+    let tiles = isa.has_tiles() && words != Words::F32 && !few;
     let result = Output { values: out.as_mut_ptr(), stride: outputs };
-    let job = Job { words, x, inputs, weights, epilogue, result };
-    let (width, height) = cut(rows, outputs, words.of(inputs).min(DEPTH), rayon::current_num_threads());
+    let job = Job { words, few, x, inputs, weights, epilogue, result };
+    let words_of_block = match (isa.set(), tiles) {
+        (_, true) => BLOCK_ON_TILES,
+        (AVX512, _) => BLOCK_OF_AVX512,
+        _ => BLOCK,
+    };
+    let block = if few { outputs } else { words_of_block / words.of(inputs).min(DEPTH) };
+    let (width, height) = cut(rows, outputs, block, rayon::current_num_threads());
     let (across, down) = (outputs.div_ceil(width), rows.div_ceil(height));
     each(across * down, |i| {
         let (column, row) = (i / down * width, i % down * height);
         let part = Part { rows: row..(row + height).min(rows), columns: column..(column + width).min(outputs) };
-        BUFFER.with_borrow_mut(|buffer| part_of(isa, &job, &part, buffer));
+        BUFFER.with_borrow_mut(|buffer| match tiles {
+            true => part_on_tiles(isa, &job, &part, buffer),
+            false => part_of(isa, &job, &part, buffer),
+        });
     });
 }
 
-/// Outputs and rows of a task: as many outputs as fit, fewer when threads would be idle, and fewer rows when even that leaves some.
-fn cut(rows: usize, outputs: usize, depth: usize, threads: usize) -> (usize, usize) {
-    let blocks = outputs.div_ceil(BLOCK / depth).next_multiple_of(threads);
+/// Outputs and rows of a task: `block` outputs, fewer when threads would be idle, and fewer rows when even that leaves some.
+fn cut(rows: usize, outputs: usize, block: usize, threads: usize) -> (usize, usize) {
+    let blocks = outputs.div_ceil(block).next_multiple_of(threads);
     let width = outputs.div_ceil(blocks).next_multiple_of(TILE_WIDTH).max(NARROW);
     let down = threads / outputs.div_ceil(width).min(threads);
     (width, rows.div_ceil(down).max(SHORT))
@@ -85,6 +118,9 @@ fn cut(rows: usize, outputs: usize, depth: usize, threads: usize) -> (usize, usi
 /// A product, as all tasks see it.
 struct Job<'a> {
     words: Words,
+    /// Whether weights are read where they lie.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only x86 has it"))]
+    few: bool,
     x: &'a [f32],
     inputs: usize,
     weights: &'a dyn WeightRows,
@@ -106,20 +142,18 @@ thread_local! {
 #[derive(Default)]
 struct Buffer {
     /// Panels of a block of outputs.
-    panels: Vec<f32>,
+    panels: Lines,
     /// Weights before they are transposed.
-    piece: Vec<f32>,
+    piece: Lines,
     /// Rows of a tile.
-    rows: Vec<f32>,
+    rows: Lines,
 }
 
 impl Buffer {
     fn grow(&mut self, panels: usize) {
-        for (buffer, len) in
-            [(&mut self.panels, panels), (&mut self.piece, PANEL * PIECE), (&mut self.rows, MOST_ROWS * STRIDE)]
-        {
-            buffer.resize(buffer.len().max(len), 0.0);
-        }
+        self.panels.grow(panels);
+        self.piece.grow(PANEL * PIECE);
+        self.rows.grow(MOST_ROWS * STRIDE);
     }
 }
 
@@ -146,10 +180,15 @@ impl Output {
 }
 
 compiled_for_each_isa!(fn part_of(job: &Job<'_>, part: &Part, buffer: &mut Buffer) = part_body);
+compiled_for_amx!(fn part_on_tiles(job: &Job<'_>, part: &Part, buffer: &mut Buffer) = part_body);
 
 #[inline(always)]
 fn part_body<const SET: u8>(job: &Job<'_>, part: &Part, buffer: &mut Buffer) {
     let Job { words, inputs, .. } = *job;
+    #[cfg(target_arch = "x86_64")]
+    if SET == AVX512 && job.few {
+        return few_rows::<SET>(job, part.columns.clone(), buffer);
+    }
     let (columns, x) = (part.columns.clone(), &job.x[part.rows.start * inputs..part.rows.end * inputs]);
     let deep = DEPTH * words.values();
     let count = columns.len().div_ceil(PANEL);
@@ -170,12 +209,51 @@ fn part_body<const SET: u8>(job: &Job<'_>, part: &Part, buffer: &mut Buffer) {
     }
 }
 
+/// All rows, without panels.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn few_rows<const SET: u8>(job: &Job<'_>, columns: Range<usize>, buffer: &mut Buffer) {
+    let step = Step { first: true, last: true, depth: 0..job.inputs };
+    let (rows, width) = (job.x.len() / job.inputs, columns.len());
+    let of_columns = if let Stored::Columns(values) = job.weights.stored() {
+        buffer.grow(rows * width);
+        let sums = &mut buffer.panels[..rows * width];
+        few::columns_sums::<SET>(job.x, job.inputs, values, columns.clone(), sums);
+        Some(&*sums)
+    } else {
+        None
+    };
+    for first in columns.clone().step_by(PANEL) {
+        let part = first..(first + PANEL).min(columns.end);
+        let sums = if let Some(all) = of_columns {
+            let mut sums = [[0.0; PANEL]; FEW];
+            for (sums, all) in sums.iter_mut().zip(all.chunks_exact(width)) {
+                sums[..part.len()].copy_from_slice(&all[part.start - columns.start..part.end - columns.start]);
+            }
+            sums
+        } else {
+            let source = Source::of(job.weights, part.clone()).expect("`linear` found that all rows are there");
+            few::sums(job.x, source, job.weights, first)
+        };
+        let finish = Finish::of(&job.epilogue, &step, part.clone());
+        for (r, sums) in sums.iter().enumerate().take(rows) {
+            // SAFETY: `linear` checked that `out` holds this row; the columns are this task's, and the borrow ends with this iteration.
+            finish.bring(sums, unsafe { job.result.row(r, part.clone()) });
+        }
+    }
+    activate::<SET>(job, 0..rows, columns);
+}
+
 /// One slice of the inputs.
 struct Step {
     first: bool,
     last: bool,
     depth: Range<usize>,
 }
+
+/// Sums of a tile, whose rows are whole cache lines.
+#[repr(align(64))]
+struct Sums([f32; MOST_ROWS * TILE_WIDTH]);
 
 /// The rows of a tile against all panels; `row` and `columns` are their place in the result.
 #[inline(always)]
@@ -189,10 +267,10 @@ fn row_of_tiles<const SET: u8>(
 ) {
     let most = const { shape::<SET>() }.1;
     let count = columns.len().div_ceil(PANEL);
-    let mut sums = [0.0f32; MOST_ROWS * TILE_WIDTH];
+    let Sums(sums) = &mut Sums([0.0; MOST_ROWS * TILE_WIDTH]);
     for panel in (0..count).step_by(most) {
         let n = most.min(count - panel);
-        tile::<SET>(job.words, rows, panels.from(panel, 0), n, &mut sums, TILE_WIDTH, false);
+        tile::<SET>(job.words, rows, panels.from(panel, 0), n, sums, TILE_WIDTH, false);
         for i in 0..n {
             let first = columns.start + (panel + i) * PANEL;
             let part = first..(first + PANEL).min(columns.end);
@@ -205,10 +283,18 @@ fn row_of_tiles<const SET: u8>(
         }
     }
     // Over whole rows of the block, which vectorises where a single tile does not; they are still in the cache.
-    if let Some(act) = job.epilogue.act.filter(|_| step.last) {
-        for r in 0..rows.count {
-            // SAFETY: as above.
-            act_slice_body::<SET>(unsafe { job.result.row(row + r, columns.clone()) }, act);
+    if step.last {
+        activate::<SET>(job, row..row + rows.count, columns);
+    }
+}
+
+/// Applies the activation to the finished sums of a task.
+#[inline(always)]
+fn activate<const SET: u8>(job: &Job<'_>, rows: Range<usize>, columns: Range<usize>) {
+    if let Some(act) = job.epilogue.act {
+        for row in rows {
+            // SAFETY: `linear` checked that `out` holds this row; row and columns are this task's, and the borrow ends with this iteration.
+            act_slice_body::<SET>(unsafe { job.result.row(row, columns.clone()) }, act);
         }
     }
 }

@@ -5,6 +5,9 @@ use std::sync::OnceLock;
 /// Variable that forces an instruction set by its name.
 const FORCE: &str = "JEPA_KERNELS";
 
+/// What [`Isa::chosen`] gives in this process.
+static CHOSEN: OnceLock<Result<Isa, IsaError>> = OnceLock::new();
+
 /// An instruction set that this machine has. There is no value for one that it has not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Isa(Level);
@@ -16,6 +19,8 @@ enum Level {
     Avx2,
     #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "only x86 has it"))]
     Avx512,
+    #[cfg_attr(not(all(target_arch = "x86_64", target_os = "linux")), allow(dead_code, reason = "only x86 has it"))]
+    Amx,
 }
 
 /// Value of the parameter `SET` of a body that is compiled for the baseline of the target.
@@ -26,6 +31,9 @@ pub(crate) const AVX2: u8 = 1;
 
 /// `SET` of a body compiled for AVX-512 F, BW, DQ and VL besides.
 pub(crate) const AVX512: u8 = 2;
+
+/// `SET` of a body whose matrix products run on the tiles of AMX, and the rest on AVX-512 with AVX512-BF16.
+pub(crate) const AMX: u8 = 3;
 
 /// `JEPA_KERNELS` names no instruction set of this machine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,6 +62,10 @@ impl Isa {
                 && is_x86_feature_detected!("avx512vl")
             {
                 all.push(Self(Level::Avx512));
+                #[cfg(target_os = "linux")]
+                if is_x86_feature_detected!("avx512bf16") && crate::amx::usable() {
+                    all.push(Self(Level::Amx));
+                }
             }
         }
         all
@@ -64,8 +76,12 @@ impl Isa {
     /// # Errors
     /// [`IsaError`] when the variable names none that the machine has.
     pub fn chosen() -> Result<Self, IsaError> {
-        static CHOSEN: OnceLock<Result<Isa, IsaError>> = OnceLock::new();
         CHOSEN.get_or_init(|| Self::named(std::env::var(FORCE).ok().as_deref())).clone()
+    }
+
+    /// Makes it the one to use, unless one has been asked for already, and gives the one that is.
+    pub fn choose(self) -> Result<Self, IsaError> {
+        CHOSEN.get_or_init(|| Ok(self)).clone()
     }
 
     fn named(name: Option<&str>) -> Result<Self, IsaError> {
@@ -78,12 +94,24 @@ impl Isa {
         })
     }
 
-    /// `portable`, `avx2` or `avx512`.
+    /// AMX without asking whether the machine has it, for a program that executes the instructions of AMX in their place.
+    ///
+    /// # Safety
+    /// The machine has the four parts of AVX-512 that [`Isa::all`] asks for, and AVX512-BF16. It has AMX and the kernel's leave to use it, or a
+    /// handler of `SIGILL` executes `ldtilecfg`, `tileloadd`, `tilezero`, `tdpbf16ps`, `tilestored` and `tilerelease`.
+    #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+    #[doc(hidden)]
+    pub unsafe fn amx_unchecked() -> Self {
+        Self(Level::Amx)
+    }
+
+    /// `portable`, `avx2`, `avx512` or `amx`.
     pub fn name(self) -> &'static str {
         match self.0 {
             Level::Portable => "portable",
             Level::Avx2 => "avx2",
             Level::Avx512 => "avx512",
+            Level::Amx => "amx",
         }
     }
 
@@ -95,12 +123,17 @@ impl Isa {
         false
     }
 
-    /// The value of `SET` for [`compiled_for_each_isa`].
+    /// Whether bf16 products run on tiles.
+    pub(crate) fn has_tiles(self) -> bool {
+        self.0 == Level::Amx
+    }
+
+    /// The value of `SET` for [`compiled_for_each_isa`]: of bodies without bf16 products AMX takes those of AVX-512.
     pub(crate) fn set(self) -> u8 {
         match self.0 {
             Level::Portable => PORTABLE,
             Level::Avx2 => AVX2,
-            Level::Avx512 => AVX512,
+            Level::Avx512 | Level::Amx => AVX512,
         }
     }
 }
@@ -137,6 +170,30 @@ macro_rules! compiled_for_each_isa {
     };
 }
 pub(crate) use compiled_for_each_isa;
+
+/// Makes `$name(…)` run `$body::<AMX>(…)`, on words that are bf16. Where there is no AMX, no `Isa` asks for it.
+///
+/// The body must be `#[inline(always)]`, as above.
+macro_rules! compiled_for_amx {
+    ($(#[$doc:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) = $body:ident) => {
+        $(#[$doc])*
+        fn $name(isa: $crate::isa::Isa, $($arg: $ty),*) {
+            assert!(isa.has_tiles(), "tiles: not of this instruction set");
+            #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+            {
+                #[target_feature(enable = "avx2,fma,f16c,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
+                fn amx($($arg: $ty),*) {
+                    $body::<{ $crate::isa::AMX }>($($arg),*);
+                }
+                // SAFETY: an `Isa` that has tiles exists only on a machine that has AVX-512 and AVX512-BF16.
+                unsafe { amx($($arg),*) }
+            }
+            #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+            let _ = ($($arg),*);
+        }
+    };
+}
+pub(crate) use compiled_for_amx;
 
 #[cfg(test)]
 mod tests {

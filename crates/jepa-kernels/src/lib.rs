@@ -1,23 +1,33 @@
 //! CPU kernels for vision transformers, on plain slices.
 //!
 //! No tensor library: a kernel takes `&[f32]` and sizes, and knows nothing of models or files. Each is tested against a plain version of itself in
-//! f64. Instruction sets are chosen at run time ([`Isa`]): AVX-512, AVX2, or what every machine has. Matrix products are f32 or, where that is asked
-//! for and the machine has it, bf16 ([`Precision`]).
+//! f64. Instruction sets are chosen at run time ([`Isa`]): AMX, AVX-512, AVX2, or what every machine has. Matrix products are f32, bf16 or, at nearly
+//! f32's accuracy, sums of bf16 products ([`Precision`]), as asked for and as the machine can.
+//!
+//! AMX (Linux on Intel's Sapphire Rapids and later) was run under an emulation of its instructions and nowhere else: its results are tested, its speed
+//! was not measured.
 //!
 //! Work is dealt out to the threads of the current rayon pool; results are the same for any number of them. With one thread nothing leaves the
 //! caller's. With more, a caller that runs many kernels does so inside [`rayon::ThreadPool::install`], which saves waking the pool for each. Scratch
-//! memory is kept per thread from call to call: about 0.6 MB for products, and the keys and values of one head for attention.
+//! memory is kept per thread from call to call: about 0.9 MB for products (1.1 MB on AMX), and the keys and values of one head for attention.
 
 #![allow(unsafe_code, reason = "the crate that exists for it; every block says why it is sound")]
 
 mod activation;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod amx;
 mod attention;
+#[cfg(target_arch = "x86_64")]
+mod few;
 mod flash;
 mod gemm;
 mod isa;
 mod layer_norm;
+mod lines;
 mod pack;
 mod precision;
+#[cfg(target_arch = "x86_64")]
+mod source;
 mod threads;
 mod tile;
 mod vector;

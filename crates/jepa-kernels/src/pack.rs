@@ -3,15 +3,17 @@
 use std::ops::Range;
 
 use crate::isa::AVX512;
+#[cfg(target_arch = "x86_64")]
+use crate::source::Source;
 use crate::tile::{PANEL, STRIDE, Words};
-use crate::weights::{Q8_0_BYTES, Q8_0_VALUES, Stored, WeightRows};
+use crate::weights::{Stored, WeightRows};
 
 /// Values of a row that are laid out at a time: a piece stays in the first-level cache. Blocks of quantised types are at most this long.
 pub(crate) const PIECE: usize = 256;
 
 /// Words of a panel that holds `values` values in depth: whole squares of 16 by 16 are written.
 pub(crate) fn panel_words(words: Words, values: usize) -> usize {
-    words.of(values).next_multiple_of(PANEL) * PANEL
+    values.next_multiple_of(words.granule()) / words.panel_values() * PANEL
 }
 
 /// Writes the panels of the outputs `columns`, `stride` words from one to the next: word `[k][j]` of one is the weight of its output `j`, input
@@ -57,43 +59,19 @@ fn weights_panel<const SET: u8>(
 ) {
     let (outputs, depth, total) = (weights.outputs(), inputs.len(), weights.inputs());
     let width = (outputs - first).min(PANEL);
-    let stored = weights.stored();
     let mut done = 0;
     #[cfg(target_arch = "x86_64")]
-    if SET == AVX512 && width == PANEL {
-        done = depth - depth % (PANEL * words.values());
+    if SET >= AVX512 && width == PANEL {
+        done = depth - depth % words.granule();
         let part = inputs.start..inputs.start + done;
-        // Elements of the memory from the first row on, and of one row: all 16 rows must be there.
-        let sixteen = |len: usize, row: usize| (first * row..(first + PANEL) * row, len >= (first + PANEL) * row);
-        let known = match stored {
-            Stored::F32(values) => match sixteen(values.len(), total) {
-                (rows, true) => Some(x86::Source::F32(&values[rows])),
-                _ => None,
-            },
-            Stored::F16(values) => match sixteen(values.len(), total) {
-                (rows, true) => Some(x86::Source::F16(&values[rows])),
-                _ => None,
-            },
-            Stored::Bf16(values) => match sixteen(values.len(), total) {
-                (rows, true) => Some(x86::Source::Bf16(&values[rows])),
-                _ => None,
-            },
-            Stored::Q8_0(bytes) if total.is_multiple_of(Q8_0_VALUES) => {
-                match sixteen(bytes.len(), total / Q8_0_VALUES * Q8_0_BYTES) {
-                    (rows, true) => Some(x86::Source::Q8_0(&bytes[rows])),
-                    _ => None,
-                }
-            }
-            _ => None,
-        };
-        match known {
+        match Source::of(weights, first..first + PANEL) {
             Some(source) => x86::rows_panel(words, source, total, part, panel),
             None => done = 0,
         }
     }
     for start in (done..depth).step_by(PIECE) {
         let len = PIECE.min(depth - start);
-        let padded = len.next_multiple_of(PANEL * words.values());
+        let padded = len.next_multiple_of(words.granule());
         let at = inputs.start + start..inputs.start + start + len;
         for (j, row) in piece.chunks_exact_mut(PIECE).enumerate() {
             if j < width {
@@ -103,11 +81,11 @@ fn weights_panel<const SET: u8>(
                 row[..padded].fill(0.0);
             }
         }
-        rows_panel::<SET>(words, piece, PIECE, padded, &mut panel[words.of(start) * PANEL..]);
+        rows_panel::<SET>(words, piece, PIECE, padded, &mut panel[panel_words(words, start)..]);
     }
 }
 
-/// Writes a panel from 16 rows of f32, `row_stride` apart. `depth` is a multiple of 16 words.
+/// Writes a panel from 16 rows of f32, `row_stride` apart. `depth` is whole granules.
 #[inline(always)]
 pub(crate) fn rows_panel<const SET: u8>(
     words: Words,
@@ -117,8 +95,8 @@ pub(crate) fn rows_panel<const SET: u8>(
     panel: &mut [f32],
 ) {
     #[cfg(target_arch = "x86_64")]
-    if SET == AVX512 {
-        return x86::rows_panel(words, x86::Source::F32(rows), row_stride, 0..depth, panel);
+    if SET >= AVX512 {
+        return x86::rows_panel(words, Source::F32(rows), row_stride, 0..depth, panel);
     }
     let _ = words;
     let (columns, _) = panel[..depth * PANEL].as_chunks_mut::<PANEL>();
@@ -129,8 +107,8 @@ pub(crate) fn rows_panel<const SET: u8>(
     }
 }
 
-/// Writes panels from `depth` rows of f32, `row_stride` apart, whose values `columns` are the panels' columns. A row is read from end to end, since
-/// the next one may be far away.
+/// Writes panels from `depth` rows of f32, `row_stride` apart, whose values `columns` are the panels' columns. Rows may be far apart, so
+/// that they are asked for before they are read.
 #[inline(always)]
 pub(crate) fn columns_panels(
     words: Words,
@@ -141,17 +119,59 @@ pub(crate) fn columns_panels(
     panels: &mut [f32],
     stride: usize,
 ) {
-    let row = |k: usize| values[k * row_stride..][columns.clone()].chunks(PANEL);
-    for k in 0..words.of(depth) {
-        let out = panels.chunks_exact_mut(stride).map(|panel| &mut panel.as_chunks_mut::<PANEL>().0[k]);
-        match words {
-            Words::F32 => out.zip(row(k)).for_each(|(out, values)| *out = vector(values)),
-            Words::Bf16Pairs if 2 * k + 1 < depth => {
-                out.zip(row(2 * k).zip(row(2 * k + 1))).for_each(|(out, (low, high))| {
-                    pair_up(vector(low), vector(high), out);
-                });
+    if words == Words::F32 {
+        // A few rows of one panel, then of the next: so many panels do not fit in the first-level cache at once.
+        for k in (0..depth).step_by(AHEAD) {
+            let rows = k..(k + AHEAD).min(depth);
+            for k in rows.clone() {
+                ahead(values, (k + AHEAD) * row_stride + columns.start, columns.len());
             }
-            Words::Bf16Pairs => out.zip(row(2 * k)).for_each(|(out, low)| pair_up(vector(low), [0.0; PANEL], out)),
+            for (panel, first) in panels.chunks_exact_mut(stride).zip(columns.clone().step_by(PANEL)) {
+                let (panel, _) = panel.as_chunks_mut::<PANEL>();
+                for k in rows.clone() {
+                    panel[k] = vector(&values[k * row_stride..][first..(first + PANEL).min(columns.end)]);
+                }
+            }
+        }
+        return;
+    }
+    // A row behind the last is 0.
+    let part = |k: usize, first: usize| match k < depth {
+        true => vector(&values[k * row_stride..][first..(first + PANEL).min(columns.end)]),
+        false => [0.0; PANEL],
+    };
+    let granule = words.granule();
+    for k in (0..depth.next_multiple_of(granule)).step_by(2) {
+        let at = k / granule * (granule / words.panel_values()) + k % granule / 2;
+        for k in [k, k + 1] {
+            ahead(values, (k + AHEAD) * row_stride + columns.start, columns.len());
+        }
+        for (panel, first) in panels.chunks_exact_mut(stride).zip(columns.clone().step_by(PANEL)) {
+            let (panel, _) = panel.as_chunks_mut::<PANEL>();
+            let (low, high) = (part(k, first), part(k + 1, first));
+            if words == Words::Bf16Split {
+                pair_up(low.map(nearest), high.map(nearest), &mut panel[at]);
+                pair_up(low.map(rest), high.map(rest), &mut panel[at + PANEL]);
+            } else {
+                pair_up(low, high, &mut panel[at]);
+            }
+        }
+    }
+}
+
+/// Rows that are asked for before they are read: each begins in another page, where no processor looks by itself.
+const AHEAD: usize = 8;
+
+/// Asks for `len` values from `first` on, if they are there.
+#[inline(always)]
+fn ahead(values: &[f32], first: usize, len: usize) {
+    #[cfg(target_arch = "x86_64")]
+    if first + len <= values.len() {
+        for line in (first..first + len).step_by(PANEL) {
+            // SAFETY: asking for memory that is there; nothing is read.
+            unsafe {
+                std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(values.as_ptr().add(line).cast())
+            };
         }
     }
 }
@@ -174,24 +194,22 @@ fn vector(values: &[f32]) -> [f32; PANEL] {
     })
 }
 
-/// Copies a row into words, the last one filled up with 0.
+/// Copies a row into words; bf16 is filled up with 0 to whole granules, for which `out` has room.
 #[inline(always)]
 pub(crate) fn row_words<const SET: u8>(words: Words, row: &[f32], out: &mut [f32]) {
-    match words {
-        Words::F32 => out[..row.len()].copy_from_slice(row),
-        Words::Bf16Pairs => {
-            let mut done = 0;
-            #[cfg(target_arch = "x86_64")]
-            if SET == AVX512 {
-                done = row.len() / 32 * 32;
-                x86::pairs(&row[..done], &mut out[..done / 2]);
-            }
-            for (word, pair) in out[done / 2..].iter_mut().zip(row[done..].chunks(2)) {
-                let high = pair.get(1).map_or(0, |&v| bf16_bits(v));
-                *word = f32::from_bits(bf16_bits(pair[0]) >> 16 | high);
-            }
+    #[cfg(target_arch = "x86_64")]
+    if SET >= AVX512 && words != Words::F32 {
+        let whole = row.len() - row.len() % words.granule();
+        x86::row_words(words, &row[..whole], out);
+        if whole < row.len() {
+            let mut granule = [0.0; 2 * PANEL];
+            granule[..row.len() - whole].copy_from_slice(&row[whole..]);
+            x86::row_words(words, &granule, &mut out[words.of(whole)..]);
         }
+        return;
     }
+    let _ = words;
+    out[..row.len()].copy_from_slice(row);
 }
 
 /// Copies `count` rows of `depth` values, `row_stride` apart, into rows of words, [`STRIDE`] apart.
@@ -216,6 +234,22 @@ fn bf16_bits(x: f32) -> u32 {
     let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1));
     (if x.is_nan() { bits | 0x0040_0000 } else { rounded }) & 0xffff_0000
 }
+
+/// The bf16 that stands for most of a split value. Beyond the largest one it is that and not infinite: what it leaves of an infinite value is infinite
+/// then, and their products are what those of f32 are.
+#[inline(always)]
+fn nearest(x: f32) -> f32 {
+    f32::from_bits(bf16_bits(x.clamp(-LARGEST, LARGEST)))
+}
+
+/// What [`nearest`] leaves of a value, before it is rounded itself.
+#[inline(always)]
+fn rest(x: f32) -> f32 {
+    x - nearest(x)
+}
+
+/// The largest finite bf16.
+const LARGEST: f32 = f32::from_bits(0x7f7f_0000);
 
 #[cfg(target_arch = "x86_64")]
 mod x86;

@@ -1,8 +1,16 @@
-//! Encoders of the published sizes, by name: what benches run when they have no file.
+//! Models of the published sizes, by name: what benches run when they have no file.
 
-use jepa_gguf::schema::{Activation, AttnMode, EncoderHparams, Family, PosInterp, PosType, RopeHparams, RopeLayout};
+use jepa_gguf::schema::{
+    AcHparams, Activation, AttnMode, EncoderHparams, Family, MaskedHparams, PosInterp, PosType, PredictorHparams,
+    PredictorKind, RopeHparams, RopeLayout,
+};
 
 use crate::encoder::EncoderConfig;
+use crate::head::AttentiveHeadConfig;
+use crate::predictor::{AcPredictorConfig, MaskedPredictorConfig};
+
+/// Classes of Something-Something v2.
+const CLASSES: usize = 174;
 
 /// The names that [`EncoderConfig::of_shape`] knows, small to large.
 pub const SHAPES: [&str; 5] = ["vit-s", "vit-b", "vit-l", "vit-h", "vit-g"];
@@ -31,12 +39,77 @@ impl EncoderConfig {
     }
 }
 
+impl MaskedPredictorConfig {
+    /// The predictor that V-JEPA 2 trains (384 × 12, 12 heads, hidden 1536) behind the encoder called `name`, one of [`SHAPES`]; `None` for another.
+    /// Behind an encoder with a position table it has one too.
+    pub fn of_shape(name: &str) -> Option<Self> {
+        let EncoderConfig { hparams: enc, .. } = EncoderConfig::of_shape(name)?;
+        let masked = MaskedHparams {
+            n_mask_tokens: 1,
+            rope: enc.rope,
+            grid_size: enc.img_size / enc.patch_size,
+            n_hier_in: 1,
+            embed_hidden: None,
+            modality_embed: false,
+            context_proj: false,
+        };
+        let hparams = predictor([384, 12, 12], &enc, PredictorKind::Masked(masked.clone()));
+        let table_rows = EncoderConfig::of_shape(name)?.native_grid().tokens();
+        Some(Self { hparams, masked, enc_dim: enc.embed_dim, table_rows, qkv_fused: true })
+    }
+}
+
+impl AcPredictorConfig {
+    /// The predictor of V-JEPA 2-AC (1024 × 24, 16 heads, hidden 4096) on the frames of the encoder called `name`, one of [`SHAPES`]; `None` for
+    /// another.
+    pub fn of_shape(name: &str) -> Option<Self> {
+        let EncoderConfig { hparams: enc, .. } = EncoderConfig::of_shape(name)?;
+        let ac = AcHparams {
+            rope: ROPE,
+            grid_size: enc.img_size / enc.patch_size,
+            action_dim: 7,
+            state_dim: 7,
+            frame_causal: true,
+            n_frames: 8,
+            normalize_reps: true,
+            norm_reps_eps: 1e-5,
+        };
+        let hparams = predictor([1024, 24, 16], &enc, PredictorKind::Ac(ac.clone()));
+        Some(Self { hparams, ac, enc_dim: enc.embed_dim, qkv_fused: true })
+    }
+}
+
+impl AttentiveHeadConfig {
+    /// The probe of V-JEPA 2 (3 blocks, one query) on the encoder called `name`, one of [`SHAPES`]; `None` for another.
+    pub fn of_shape(name: &str) -> Option<Self> {
+        let EncoderConfig { hparams: enc, .. } = EncoderConfig::of_shape(name)?;
+        let ffn_dim = enc.ffn_dim;
+        Some(Self { enc, n_pool_layers: 3, ffn_dim, xattn_ffn_dim: ffn_dim, n_classes: CLASSES })
+    }
+}
+
+const ROPE: RopeHparams = RopeHparams { theta: 10000.0, layout: RopeLayout::Tiled, interpolate: false, ref_grid: 16 };
+
+fn predictor([embed_dim, n_layer, n_head]: [usize; 3], enc: &EncoderHparams, kind: PredictorKind) -> PredictorHparams {
+    PredictorHparams {
+        embed_dim,
+        n_layer,
+        n_head,
+        head_dim: embed_dim / n_head,
+        ffn_dim: 4 * embed_dim,
+        out_dim: enc.embed_dim,
+        ln_eps: enc.ln_eps,
+        act: enc.act,
+        qkv_bias: true,
+        kind,
+    }
+}
+
 fn vit(
     family: Family,
     [embed_dim, n_layer, n_head, ffn_dim]: [usize; 4],
     (img_size, patch_size, n_frames, tubelet_size): (usize, usize, usize, usize),
 ) -> EncoderConfig {
-    let rope = RopeHparams { theta: 10000.0, layout: RopeLayout::Tiled, interpolate: false, ref_grid: 16 };
     let pos_type = match family {
         Family::Hfvit => PosType::Learned,
         Family::Ijepa => PosType::Sincos2d,
@@ -56,7 +129,7 @@ fn vit(
         act: Activation::GeluErf,
         pos_type,
         pos_interp: PosInterp::Size,
-        rope: (pos_type == PosType::Rope3d).then_some(rope),
+        rope: (pos_type == PosType::Rope3d).then_some(ROPE),
         cls_token: family == Family::Hfvit,
         n_registers: 0,
         qkv_fused: true,

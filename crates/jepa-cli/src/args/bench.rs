@@ -1,21 +1,50 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use jepa_models::SHAPES;
 
 #[derive(Args, Debug)]
 pub(crate) struct BenchArgs {
-    /// GGUF file whose encoder runs [default: seeded weights of a shape]
+    /// GGUF file whose parts run [default: seeded weights of a shape]
     #[arg(short, long, value_name = "FILE", conflicts_with = "shape")]
     pub(crate) model: Option<PathBuf>,
-    /// Encoders of these sizes, with all their layers; may be given several times
+    /// Models of these sizes, with all their layers; may be given several times
     #[arg(long, value_name = "SHAPE", value_parser = clap::builder::PossibleValuesParser::new(SHAPES), default_values = ["vit-s"])]
     pub(crate) shape: Vec<String>,
-    /// Inputs encoded at once; may be given several times
+    /// The part that runs
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) task: BenchTask,
+    /// Inputs, or candidates of a world model, that run at once; may be given several times
     #[arg(long, value_name = "N", default_values = ["1"])]
     pub(crate) batch: Vec<NonZeroUsize>,
-    /// Forward passes that are timed, after one that is not
+    /// Passes that are timed, after one that is not
     #[arg(long, value_name = "N", default_value = "9")]
     pub(crate) repeat: NonZeroUsize,
+}
+
+/// A part of a model.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BenchTask {
+    /// Pixels to tokens
+    #[default]
+    Encoder,
+    /// Every second token from the others; of a world model, the next frame
+    Predictor,
+    /// Tokens to classes
+    Head,
+    /// Two steps of a world model from one frame
+    Rollout,
+}
+
+impl BenchTask {
+    /// The word on the command line.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Encoder => "encoder",
+            Self::Predictor => "predictor",
+            Self::Head => "head",
+            Self::Rollout => "rollout",
+        }
+    }
 }

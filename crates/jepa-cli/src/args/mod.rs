@@ -21,7 +21,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::backend::BackendName;
 
-pub(crate) use bench::BenchArgs;
+pub(crate) use bench::{BenchArgs, BenchTask};
 pub(crate) use classify::ClassifyArgs;
 pub(crate) use compare::CompareArgs;
 pub(crate) use convert::ConvertArgs;
@@ -85,7 +85,7 @@ pub(crate) enum Command {
     Compare(CompareArgs),
     /// Write every intermediate tensor of one input
     Trace(TraceArgs),
-    /// Time the encoder of a file, or of a published size
+    /// Time a part of a model: of a file, or of a published size
     Bench(BenchArgs),
     /// Print a completion script for a shell
     Completions {
@@ -101,9 +101,9 @@ pub(crate) struct Shared {
     /// Backend to run on [default: the best one in this binary]
     #[arg(long, value_enum, global = true)]
     pub(crate) backend: Option<BackendName>,
-    /// CPU threads [default: all cores]
+    /// CPU threads [default: all cores]; `bench` takes several
     #[arg(long, value_name = "N", global = true, value_parser = clap::value_parser!(u16).range(1..=1024))]
-    pub(crate) threads: Option<u16>,
+    pub(crate) threads: Vec<u16>,
     /// How exactly the CPU multiplies matrices of f32
     #[arg(long, value_enum, global = true, default_value_t)]
     pub(crate) precision: PrecisionWord,
@@ -119,6 +119,16 @@ pub(crate) struct Shared {
     /// Show no progress bar
     #[arg(long, global = true)]
     pub(crate) no_progress: bool,
+}
+
+impl Shared {
+    /// Numbers of threads to run with: those that were asked for, or one for each core.
+    pub(crate) fn threads_or_all(&self) -> Vec<usize> {
+        match self.threads[..] {
+            [] => vec![rayon::current_num_threads()],
+            ref some => some.iter().copied().map(usize::from).collect(),
+        }
+    }
 }
 
 /// How exactly the CPU multiplies matrices of f32, in PyTorch's words.

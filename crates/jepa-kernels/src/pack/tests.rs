@@ -113,3 +113,31 @@ fn bf16_is_rounded_to_nearest_even() {
         assert!(found == wanted || x.is_nan() && found.is_nan(), "{x}: {found} {wanted}");
     }
 }
+
+compiled_for_each_isa!(fn row_of(words: Words, row: &[f32], out: &mut [f32]) = row_words);
+
+/// Split values are what the plain functions say, 16 pairs of one kind and then of the other, and 0 behind the last.
+#[test]
+fn rows_are_split_in_granules() {
+    let awkward = [f32::MAX, -f32::MAX, 3.395e38, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 0.0, -0.0, 1.0 / 3.0];
+    let values: Vec<f32> = awkward.into_iter().chain((1..64).map(|i| (i as f32).powi(5) / 7.0)).chain([1.1]).collect();
+    for isa in Isa::all().into_iter().filter(|isa| isa.has_bf16()) {
+        for len in [1, 31, 32, 33, values.len()] {
+            let mut out = vec![f32::NAN; len.next_multiple_of(32)];
+            row_of(isa, Words::Bf16Split, &values[..len], &mut out);
+            for k in 0..out.len() {
+                let of = |part: usize| {
+                    let word = out[k / 32 * 32 + part * 16 + k % 32 / 2].to_bits();
+                    f32::from_bits(if k % 2 == 0 { word << 16 } else { word & 0xffff_0000 })
+                };
+                let x = if k < len { values[k] } else { 0.0 };
+                let wanted = [nearest(x), f32::from_bits(bf16_bits(rest(x)))];
+                for (found, wanted) in [of(0), of(1)].into_iter().zip(wanted) {
+                    assert!(found == wanted || found.is_nan() && wanted.is_nan(), "{x}: {found} {wanted}");
+                }
+                let off = (f64::from(of(0)) + f64::from(of(1)) - f64::from(x)).abs();
+                assert!(!x.is_finite() || off <= f64::from(x.abs()) / f64::from(1 << 17), "{x}: {off}");
+            }
+        }
+    }
+}

@@ -1,75 +1,56 @@
 //! Laying out with AVX-512: rows are read as vectors of 16 values, turned to f32, and squares of 16 by 16 words are transposed in registers.
 
 use std::arch::x86_64::{
-    __m128i, __m256i, __m512, __m512i, _mm_cvtph_ps, _mm_cvtsi32_si128, _mm_loadu_si128, _mm256_loadu_si256,
-    _mm512_broadcastss_ps, _mm512_castpd_ps, _mm512_castps_pd, _mm512_castsi512_ps, _mm512_cvtepi8_epi32,
-    _mm512_cvtepi32_ps, _mm512_cvtepu16_epi32, _mm512_cvtne2ps_pbh, _mm512_cvtph_ps, _mm512_loadu_ps, _mm512_mul_ps,
-    _mm512_setzero_ps, _mm512_shuffle_f32x4, _mm512_slli_epi32, _mm512_storeu_ps, _mm512_unpackhi_pd,
-    _mm512_unpackhi_ps, _mm512_unpacklo_pd, _mm512_unpacklo_ps,
+    __m512, __m512i, _mm512_castpd_ps, _mm512_castps_pd, _mm512_castps_si512, _mm512_castsi512_ps,
+    _mm512_castsi512_si256, _mm512_cvtepu16_epi32, _mm512_cvtne2ps_pbh, _mm512_extracti64x4_epi64, _mm512_loadu_ps,
+    _mm512_max_ps, _mm512_min_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_shuffle_f32x4, _mm512_slli_epi32,
+    _mm512_storeu_ps, _mm512_sub_ps, _mm512_unpackhi_pd, _mm512_unpackhi_ps, _mm512_unpacklo_pd, _mm512_unpacklo_ps,
 };
 use std::ops::Range;
 
-use half::{bf16, f16};
-
-use super::panel_words;
+use super::{LARGEST, panel_words};
+use crate::source::{BF16, F16, F32, Layout, Q8_0, Source, sixteen};
 use crate::tile::{PANEL, Words};
-use crate::weights::{Q8_0_BYTES, Q8_0_VALUES};
 
-/// 16 rows of one form.
-#[derive(Clone, Copy)]
-pub(super) enum Source<'a> {
-    F32(&'a [f32]),
-    F16(&'a [f16]),
-    Bf16(&'a [bf16]),
-    Q8_0(&'a [u8]),
-}
-
-const F32: u8 = 0;
-const F16: u8 = 1;
-const BF16: u8 = 2;
-const Q8_0: u8 = 3;
-
-/// Lays out the values `inputs` of 16 rows, a multiple of 16 words. `row` is the number of values from one row to the next; in q8_0 it is whole blocks and
-/// `inputs` starts at a multiple of 16.
+/// Lays out the values `inputs` of 16 rows, whole granules from a multiple of 16 on. `row` is the number of values from one row to the next.
 ///
-/// The caller runs on a machine with AVX-512, and with AVX512-BF16 where words are pairs.
+/// The caller runs on a machine with AVX-512, and with AVX512-BF16 where words are bf16.
 pub(super) fn rows_panel(words: Words, source: Source<'_>, row: usize, inputs: Range<usize>, panel: &mut [f32]) {
     let depth = inputs.len();
     assert!(inputs.end <= row || depth == 0, "panel: inputs");
-    assert!(depth.is_multiple_of(PANEL * words.values()) && panel.len() >= panel_words(words, depth), "panel: length");
-    let (bytes, len, needed, row_bytes, start) = match source {
-        Source::F32(v) => (v.as_ptr().cast::<u8>(), v.len(), 15 * row + inputs.end, row * 4, inputs.start * 4),
-        Source::F16(v) => (v.as_ptr().cast(), v.len(), 15 * row + inputs.end, row * 2, inputs.start * 2),
-        Source::Bf16(v) => (v.as_ptr().cast(), v.len(), 15 * row + inputs.end, row * 2, inputs.start * 2),
-        Source::Q8_0(v) => {
-            assert!(row.is_multiple_of(Q8_0_VALUES) && inputs.start.is_multiple_of(PANEL), "panel: blocks");
-            let row_bytes = row / Q8_0_VALUES * Q8_0_BYTES;
-            (v.as_ptr(), v.len(), 16 * row_bytes, row_bytes, inputs.start)
-        }
-    };
-    assert!(len >= needed, "panel: rows");
+    assert!(depth.is_multiple_of(words.granule()) && panel.len() >= panel_words(words, depth), "panel: length");
+    let Layout { bytes, row_bytes, rows } = source.layout(row);
+    assert!(rows >= PANEL && inputs.start.is_multiple_of(PANEL), "panel: rows");
+    let start = inputs.start;
     let out = panel.as_mut_ptr();
-    let pairs = words == Words::Bf16Pairs;
+    let squares = match (source, words) {
+        (Source::F32(_), Words::F32) => squares::<F32>,
+        (Source::F16(_), Words::F32) => squares::<F16>,
+        (Source::Bf16(_), Words::F32) => squares::<BF16>,
+        (Source::Q8_0(_), Words::F32) => squares::<Q8_0>,
+        (Source::F32(_), Words::Bf16Split) => split_squares::<F32>,
+        (Source::F16(_), Words::Bf16Split) => split_squares::<F16>,
+        (Source::Bf16(_), Words::Bf16Split) => split_squares::<BF16>,
+        (Source::Q8_0(_), Words::Bf16Split) => split_squares::<Q8_0>,
+        (Source::F32(_), Words::Bf16Pairs | Words::Bf16SplitRows) => paired_squares::<F32>,
+        (Source::F16(_), Words::Bf16Pairs | Words::Bf16SplitRows) => paired_squares::<F16>,
+        (Source::Bf16(_), Words::Bf16Pairs | Words::Bf16SplitRows) => paired_squares::<BF16>,
+        (Source::Q8_0(_), Words::Bf16Pairs | Words::Bf16SplitRows) => paired_squares::<Q8_0>,
+    } as unsafe fn(*const u8, usize, usize, usize, *mut f32);
     // SAFETY: the machine has the instructions (the caller's promise); rows and panel are long enough, as asserted.
-    unsafe {
-        match (source, pairs) {
-            (Source::F32(_), false) => squares::<F32>(bytes.add(start), row_bytes, 0, depth, out),
-            (Source::F16(_), false) => squares::<F16>(bytes.add(start), row_bytes, 0, depth, out),
-            (Source::Bf16(_), false) => squares::<BF16>(bytes.add(start), row_bytes, 0, depth, out),
-            (Source::Q8_0(_), false) => squares::<Q8_0>(bytes, row_bytes, start, depth, out),
-            (Source::F32(_), true) => paired_squares::<F32>(bytes.add(start), row_bytes, 0, depth, out),
-            (Source::F16(_), true) => paired_squares::<F16>(bytes.add(start), row_bytes, 0, depth, out),
-            (Source::Bf16(_), true) => paired_squares::<BF16>(bytes.add(start), row_bytes, 0, depth, out),
-            (Source::Q8_0(_), true) => paired_squares::<Q8_0>(bytes, row_bytes, start, depth, out),
-        }
-    }
+    unsafe { squares(bytes, row_bytes, start, depth, out) }
 }
 
-/// Rounds to bf16, 32 values at a time. The caller runs on a machine with AVX512-BF16.
-pub(super) fn pairs(row: &[f32], out: &mut [f32]) {
-    assert!(row.len().is_multiple_of(32) && out.len() * 2 >= row.len(), "pairs: lengths");
+/// Turns whole granules into bf16 words. The caller runs on a machine with AVX512-BF16.
+pub(super) fn row_words(words: Words, row: &[f32], out: &mut [f32]) {
+    assert!(row.len().is_multiple_of(2 * PANEL) && out.len() >= words.of(row.len()), "row: lengths");
     // SAFETY: the machine has the instructions (the caller's promise); both slices are long enough.
-    unsafe { pairs_of(row, out) }
+    unsafe {
+        match words {
+            Words::F32 | Words::Bf16Pairs => pairs_of(row, out),
+            Words::Bf16Split | Words::Bf16SplitRows => splits_of(row, out),
+        }
+    }
 }
 
 #[target_feature(enable = "avx512f,avx512bf16")]
@@ -83,6 +64,34 @@ unsafe fn pairs_of(row: &[f32], out: &mut [f32]) {
     }
 }
 
+#[target_feature(enable = "avx512f,avx512bf16")]
+unsafe fn splits_of(row: &[f32], out: &mut [f32]) {
+    for (row, out) in row.chunks_exact(32).zip(out.chunks_exact_mut(2 * PANEL)) {
+        // SAFETY: 32 values are read and 32 words written, as long as the chunks are.
+        unsafe {
+            let words = split(_mm512_loadu_ps(row.as_ptr()), _mm512_loadu_ps(row.as_ptr().add(PANEL)));
+            _mm512_storeu_ps(out.as_mut_ptr(), words[0]);
+            _mm512_storeu_ps(out.as_mut_ptr().add(PANEL), words[1]);
+        }
+    }
+}
+
+/// 32 values as words of pairs: of the bf16 next to them, and of those next to what these leave. See [`super::nearest`].
+#[target_feature(enable = "avx512f,avx512bf16")]
+#[inline]
+fn split(first: __m512, second: __m512) -> [__m512; 2] {
+    // NaN is what the second operand is, in both.
+    let within = |v| {
+        let below = _mm512_min_ps(_mm512_set1_ps(LARGEST), v);
+        _mm512_max_ps(_mm512_set1_ps(-LARGEST), below)
+    };
+    let nearest = pair(within(first), within(second));
+    let bits = _mm512_castps_si512(nearest);
+    let halves = [_mm512_castsi512_si256(bits), _mm512_extracti64x4_epi64::<1>(bits)];
+    let [low, high] = halves.map(|half| _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(half))));
+    [nearest, pair(_mm512_sub_ps(first, low), _mm512_sub_ps(second, high))]
+}
+
 /// 32 values as words of pairs.
 #[target_feature(enable = "avx512f,avx512bf16")]
 #[inline]
@@ -90,33 +99,6 @@ fn pair(first: __m512, second: __m512) -> __m512 {
     let both = _mm512_cvtne2ps_pbh(second, first);
     // SAFETY: vectors of 512 bits, any bits are valid in either.
     _mm512_castsi512_ps(unsafe { std::mem::transmute::<std::arch::x86_64::__m512bh, __m512i>(both) })
-}
-
-/// 16 values of a row, from value `k` on.
-///
-/// # Safety
-/// They are there.
-#[target_feature(enable = "avx512f,f16c")]
-#[inline]
-unsafe fn sixteen<const FORM: u8>(row: *const u8, k: usize) -> __m512 {
-    // SAFETY: the caller's promise; a block of q8_0 is a scale and 32 bytes, of which `k` names the first or the second 16.
-    unsafe {
-        match FORM {
-            F32 => _mm512_loadu_ps(row.cast::<f32>().add(k)),
-            F16 => _mm512_cvtph_ps(_mm256_loadu_si256(row.cast::<u16>().add(k).cast::<__m256i>())),
-            BF16 => {
-                let bits = _mm256_loadu_si256(row.cast::<u16>().add(k).cast::<__m256i>());
-                _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(bits)))
-            }
-            _ => {
-                let block = row.add(k / Q8_0_VALUES * Q8_0_BYTES);
-                let scale = i32::from(block.cast::<u16>().read_unaligned());
-                let scale = _mm512_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(scale)));
-                let bytes = _mm_loadu_si128(block.add(2 + k % Q8_0_VALUES).cast::<__m128i>());
-                _mm512_mul_ps(scale, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)))
-            }
-        }
-    }
 }
 
 /// # Safety
@@ -160,6 +142,36 @@ unsafe fn paired_squares<const FORM: u8>(
         for (i, column) in transposed(square).into_iter().enumerate() {
             // SAFETY: as above.
             unsafe { _mm512_storeu_ps(panel.add((k / 2 + i) * PANEL), column) };
+        }
+    }
+}
+
+/// As [`squares`], of split values: a square of their first bf16, then one of what these leave.
+///
+/// # Safety
+/// 16 rows hold the values from `start` to `start + depth`, the panel as many words.
+#[target_feature(enable = "avx512f,f16c,avx512bf16")]
+unsafe fn split_squares<const FORM: u8>(
+    rows: *const u8,
+    row_bytes: usize,
+    start: usize,
+    depth: usize,
+    panel: *mut f32,
+) {
+    for k in (0..depth).step_by(2 * PANEL) {
+        let [mut nearest, mut rest] = [[_mm512_setzero_ps(); PANEL]; 2];
+        for (j, (nearest, rest)) in nearest.iter_mut().zip(&mut rest).enumerate() {
+            // SAFETY: `depth` is a multiple of 32.
+            [*nearest, *rest] = unsafe {
+                let row = rows.add(j * row_bytes);
+                split(sixteen::<FORM>(row, start + k), sixteen::<FORM>(row, start + k + PANEL))
+            };
+        }
+        for (part, square) in [nearest, rest].into_iter().enumerate() {
+            for (i, column) in transposed(square).into_iter().enumerate() {
+                // SAFETY: as above.
+                unsafe { _mm512_storeu_ps(panel.add((k + part * PANEL + i) * PANEL), column) };
+            }
         }
     }
 }

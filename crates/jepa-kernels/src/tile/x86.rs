@@ -19,7 +19,7 @@ pub(super) struct Operands {
 }
 
 /// A kernel. It asks for a machine that has its instruction set, and for operands of the lengths that its numbers of rows and panels imply.
-type Kernel = unsafe fn(&Operands);
+pub(super) type Kernel = unsafe fn(&Operands);
 
 /// By number of rows less 1.
 pub(super) const AVX2: [Kernel; 6] = [avx2::<1>, avx2::<2>, avx2::<3>, avx2::<4>, avx2::<5>, avx2::<6>];

@@ -8,7 +8,7 @@ use jepa_gguf::{Gguf, TensorHandle};
 use jepa_kernels::{Epilogue, F32Columns, Isa};
 
 use super::file_rows::FileRows;
-use super::float32_matmul_precision;
+use super::precision_of_layer;
 use super::values::{Values, is_flex};
 
 /// `x · W + b`; gives `x` back when it is not for the kernels.
@@ -67,13 +67,14 @@ impl Layer {
     /// **Shapes** `x` `[rows, inputs]`, `out` `[rows, outputs]`. The epilogue's bias is the layer's.
     pub(super) fn forward(&self, isa: Isa, x: &[f32], epilogue: Epilogue<'_>, out: &mut [f32]) {
         let epilogue = Epilogue { bias: self.bias.as_ref().map(Values::as_slice), ..epilogue };
-        let precision = float32_matmul_precision();
         match &self.weight {
             Weight::Param { values, outputs } => {
+                let precision = precision_of_layer(values.as_slice().len());
                 let weights = F32Columns { values: values.as_slice(), outputs: *outputs };
                 jepa_kernels::linear(isa, precision, x, &weights, epilogue, out);
             }
             Weight::File(handle) => {
+                let precision = precision_of_layer(handle.info().row_count() * handle.info().row_len());
                 jepa_kernels::linear(isa, precision, x, &FileRows(handle.view()), epilogue, out);
             }
         }

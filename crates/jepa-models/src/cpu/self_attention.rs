@@ -3,8 +3,8 @@
 use burn::prelude::*;
 use jepa_kernels::{Epilogue, Heads, Isa, Mask, Tokens, Turns, attention};
 
-use super::float32_matmul_precision;
 use super::linear::Layer;
+use super::precision_of_attention;
 use super::values::Values;
 use crate::nn::{Rope, Visibility};
 
@@ -81,7 +81,7 @@ impl SelfAttention {
             None => Mask::Full,
             Some((prefix, seen)) => Mask::Leading { prefix: *prefix, seen },
         };
-        attention(isa, float32_matmul_precision(), size, qkv, turns, mask, out);
+        attention(isa, precision_of_attention(size.tokens), size, qkv, turns, mask, out);
     }
 }
 

@@ -1,0 +1,187 @@
+//! What is timed: one part of a model, and random inputs for it.
+
+use burn::prelude::*;
+use burn::tensor::Distribution;
+use jepa_models::head::{AttentiveHead, AttentiveHeadConfig, LinearHead};
+use jepa_models::predictor::{AcPredictorConfig, MaskedPredictor, MaskedPredictorConfig, PredictInput, TrainedOn};
+use jepa_models::world::{AcWorld, Rollout, WorldModel, candidates_at_once};
+use jepa_models::{Encoder, EncoderConfig, Head, Jepa, ModelError, Predictor, TokenIds, Trace, noise};
+
+use crate::args::BenchTask;
+use crate::cmd::world::{World, with_world};
+
+/// Most frames of a clip.
+const FRAMES: usize = 16;
+
+/// Steps of a rollout, from one observed frame: the horizon of V-JEPA 2-AC's planner.
+const STEPS: usize = 2;
+
+/// A part of a model.
+#[allow(clippy::large_enum_variant, reason = "there is one per bench")]
+pub(super) enum Subject<B: Backend> {
+    Encoder(Encoder<B>),
+    /// A masked predictor and the tokens of one input: every second one is seen, the others are predicted.
+    Masked(MaskedPredictor<B>, usize),
+    /// One prediction of a world model, from as many frames as a rollout ends with.
+    Step(World<B>),
+    /// [`STEPS`] predictions of a world model, one after the other.
+    Rollout(World<B>),
+    /// A head and the tokens of one input.
+    Attentive(AttentiveHead<B>, usize, EncoderConfig),
+    Linear(LinearHead<B>, EncoderConfig),
+}
+
+/// One pass over a batch; gives the tokens of one input.
+pub(super) type Pass<'a> = Box<dyn Fn() -> Result<usize, ModelError> + 'a>;
+
+impl<B: Backend> Subject<B> {
+    /// The part of the size called `shape`, with weights as the backend draws them; `None` when there is no such size.
+    pub(super) fn of_shape(task: BenchTask, shape: &str, device: &B::Device) -> Option<Self> {
+        let config = EncoderConfig::of_shape(shape)?;
+        Some(match task {
+            BenchTask::Encoder => Self::Encoder(config.init(device)),
+            BenchTask::Predictor => {
+                Self::Masked(MaskedPredictorConfig::of_shape(shape)?.init(device), patch_tokens(&config))
+            }
+            BenchTask::Head => {
+                Self::Attentive(AttentiveHeadConfig::of_shape(shape)?.init(device), patch_tokens(&config), config)
+            }
+            BenchTask::Rollout => Self::Rollout(World::Ac(AcWorld {
+                predictor: AcPredictorConfig::of_shape(shape)?.init(device),
+                encoder: config.init(device),
+            })),
+        })
+    }
+
+    /// The part of a file's model.
+    ///
+    /// # Errors
+    /// [`ModelError::Cannot`] when the model has no such part.
+    pub(super) fn of_model(task: BenchTask, model: &Jepa<B>) -> Result<Self, ModelError> {
+        let config = model.encoder().config();
+        Ok(match task {
+            BenchTask::Encoder => Self::Encoder(model.encoder().clone()),
+            BenchTask::Predictor => match model.load_predictor()? {
+                Predictor::Masked(predictor) => Self::Masked(predictor, patch_tokens(config)),
+                Predictor::Ac(_) | Predictor::Lewm(_) => Self::Step(World::of(model)?),
+            },
+            BenchTask::Head => match model.load_head()? {
+                Head::Attentive(head) => Self::Attentive(head, patch_tokens(config), config.clone()),
+                Head::Linear(head) => Self::Linear(head, config.clone()),
+            },
+            BenchTask::Rollout => Self::Rollout(World::of(model)?),
+        })
+    }
+
+    /// Blocks of the part.
+    pub(super) fn layers(&self) -> usize {
+        match self {
+            Self::Encoder(encoder) => encoder.blk.len(),
+            Self::Masked(predictor, _) => predictor.blk.len(),
+            Self::Step(world) | Self::Rollout(world) => match world {
+                World::Ac(world) => world.predictor.blk.len(),
+                World::Lewm(world) => world.predictor.blk.len(),
+            },
+            Self::Attentive(head, ..) => head.blk.len(),
+            Self::Linear(..) => 1,
+        }
+    }
+
+    /// A pass over `batch` inputs, or candidates of a world model.
+    pub(super) fn pass<'a>(&'a self, batch: usize, seed: u64, device: &B::Device) -> Pass<'a> {
+        let normal = |shape: [usize; 3]| Tensor::<B, 3>::random(shape, Distribution::Normal(0.0, 1.0), device);
+        match self {
+            Self::Encoder(encoder) => {
+                let pixels = noise::<B>(encoder.config(), batch, FRAMES, seed, device);
+                Box::new(move || {
+                    let tokens = encoder.encode(pixels.clone())?.tokens;
+                    wait(&tokens);
+                    Ok(tokens.dims()[1])
+                })
+            }
+            Self::Masked(predictor, tokens) => {
+                let config = predictor.config();
+                let ids = |first| TokenIds::shared((first..*tokens).step_by(2).collect()).expect("ids are distinct");
+                let (seen, hidden) = (ids(0), ids(1));
+                let context = normal([batch, seen.kept(), config.masked.n_hier_in * config.enc_dim]);
+                Box::new(move || {
+                    let input =
+                        PredictInput { context: &seen, targets: &hidden, mask_index: 0, modality: TrainedOn::Clip };
+                    wait(&predictor.forward(context.clone(), input, &mut Trace::none())?.targets);
+                    Ok(*tokens)
+                })
+            }
+            Self::Step(world) => {
+                let (tokens, dim) = frame_of(world);
+                with_world!(world, world => {
+                    let (most, slides) = world.window();
+                    let frames = if slides { most } else { STEPS.min(most) };
+                    let latents = normal([batch, frames * tokens, dim]).reshape([batch, frames, tokens, dim]);
+                    let actions = normal([batch, frames, world.action_dim()]);
+                    let states = normal([batch, frames, world.state_dim().max(1)]);
+                    Box::new(move || {
+                        wait(&world.predict_next(latents.clone(), actions.clone(), states.clone())?);
+                        Ok(frames * tokens)
+                    })
+                })
+            }
+            Self::Rollout(world) => {
+                let (tokens, dim) = frame_of(world);
+                let start = normal([batch, tokens, dim]).reshape([batch, 1, tokens, dim]);
+                with_world!(world, world => Box::new(move || {
+                    roll_out(world, &start)?;
+                    Ok(STEPS * tokens)
+                }))
+            }
+            Self::Attentive(head, tokens, config) => {
+                let features = normal([batch, *tokens, config.hparams.embed_dim]);
+                Box::new(move || {
+                    wait(&head.forward(features.clone(), &mut Trace::none()));
+                    Ok(*tokens)
+                })
+            }
+            Self::Linear(head, config) => {
+                let pooled = normal([1, batch, config.hparams.embed_dim]).squeeze_dim::<2>(0);
+                Box::new(move || {
+                    wait(&head.forward(pooled.clone()));
+                    Ok(1)
+                })
+            }
+        }
+    }
+}
+
+/// Rolls every candidate of `start` forward, as many at once as a planner would.
+fn roll_out<B: Backend, W: WorldModel<B>>(world: &W, start: &Tensor<B, 4>) -> Result<(), ModelError> {
+    let candidates = start.dims()[0];
+    let at_once = candidates_at_once(world, 1 + STEPS);
+    for first in (0..candidates).step_by(at_once) {
+        let some = at_once.min(candidates - first);
+        let states = if world.state_dim() > 0 { vec![vec![0.0; world.state_dim()]; some] } else { Vec::new() };
+        let actions = vec![vec![0.1; STEPS * world.action_dim()]; some];
+        let frames = start.clone().narrow(0, first, some);
+        let rolled = Rollout::start(world, frames, vec![Vec::new(); some], states)?.run(world, &actions)?;
+        wait(&rolled.frames);
+    }
+    Ok(())
+}
+
+/// Tokens and width of a frame's latents.
+fn frame_of<B: Backend>(world: &World<B>) -> (usize, usize) {
+    match world {
+        World::Ac(world) => (world.predictor.tokens_per_frame(), world.predictor.config().enc_dim),
+        World::Lewm(world) => (1, world.predictor.config().hparams.embed_dim),
+    }
+}
+
+/// Patch tokens of one input, a clip of [`FRAMES`] frames at most.
+fn patch_tokens(config: &EncoderConfig) -> usize {
+    let grid = config.native_grid();
+    let slots = config.hparams.n_frames.min(FRAMES).div_ceil(config.hparams.tubelet_size);
+    grid.tokens() / grid.frames * slots
+}
+
+/// Reading a value back waits for a device that works in the background.
+fn wait<B: Backend, const D: usize>(x: &Tensor<B, D>) {
+    let _ = x.clone().narrow(0, 0, 1).narrow(D - 1, 0, 1).into_data();
+}
