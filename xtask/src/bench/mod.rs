@@ -61,17 +61,15 @@ pub(crate) struct BenchArgs {
     folder: Option<PathBuf>,
 }
 
-/// Everything a run found out.
+/// What runs on one machine found out; a run replaces the figures of the sizes that it runs.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Figures {
     machine: Machine,
-    rounds: usize,
-    passes: usize,
     rows: Vec<Row>,
     start: Vec<Start>,
 }
 
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Deserialize, PartialEq, Serialize)]
 struct Machine {
     cpu: String,
     kernels: String,
@@ -95,6 +93,8 @@ struct Row {
     peak_rss_mb: Option<f64>,
     /// Lowest row cosine with PyTorch's f32 tokens.
     cos_min: f64,
+    /// Passes of a round, of which the best is here.
+    passes: usize,
     rounds: Vec<Pass>,
 }
 
@@ -130,13 +130,7 @@ pub(crate) fn run(args: &BenchArgs) -> Outcome {
             temporary.path()
         }
     };
-    let mut figures = Figures {
-        machine: machine(&cli, &others)?,
-        rounds: args.rounds,
-        passes: args.passes,
-        rows: Vec::new(),
-        start: Vec::new(),
-    };
+    let mut figures = Figures { machine: machine(&cli, &others)?, rows: Vec::new(), start: Vec::new() };
     for size in SIZES.iter().filter(|size| args.shape.iter().any(|shape| shape == size.name)) {
         let bench = Bench { args, cli: &cli, others: &others, size, files: Files::written(&cli, size, folder)? };
         for &threads in &args.threads {
@@ -144,8 +138,24 @@ pub(crate) fn run(args: &BenchArgs) -> Outcome {
         }
         figures.start.push(bench.start()?);
     }
+    let before: Option<Figures> =
+        fs::read_to_string(root().join(FIGURES)).ok().and_then(|json| serde_json::from_str(&json).ok());
+    figures.keep(before);
     fs::write(root().join(FIGURES), serde_json::to_string_pretty(&figures)? + "\n")?;
     crate::docs::run(false)
+}
+
+impl Figures {
+    /// Keeps what was found before on the same machine with the same programs, of sizes that did not run now.
+    fn keep(&mut self, before: Option<Self>) {
+        let Some(before) = before.filter(|before| before.machine == self.machine) else { return };
+        let ran: Vec<String> = self.start.iter().map(|start| start.shape.clone()).collect();
+        self.rows.extend(before.rows.into_iter().filter(|row| !ran.contains(&row.shape)));
+        self.start.extend(before.start.into_iter().filter(|start| !ran.contains(&start.shape)));
+        let place = |shape: &str| SIZES.iter().position(|size| size.name == shape);
+        self.rows.sort_by_key(|row| place(&row.shape));
+        self.start.sort_by_key(|start| place(&start.shape));
+    }
 }
 
 /// The bundle of a size in three types, and an input.
@@ -251,6 +261,7 @@ impl Bench<'_> {
             file_mb: self.files.megabytes(weights)?,
             peak_rss_mb: None,
             cos_min,
+            passes: self.args.passes,
             rounds: Vec::new(),
         })
     }

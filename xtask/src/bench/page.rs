@@ -21,12 +21,10 @@ pub(crate) fn page(json: &str) -> Result<String, serde_json::Error> {
     let versions: Vec<_> = figures.machine.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
     let _ = writeln!(
         page,
-        "\nMachine: {}, kernels `{}`. Programs: {}. {} rounds, the best of {} passes in each.",
+        "\nMachine: {}, kernels `{}`. Programs: {}.",
         figures.machine.cpu,
         figures.machine.kernels,
-        versions.join(", "),
-        figures.rounds,
-        figures.passes
+        versions.join(", ")
     );
     if figures.machine.kernels != "amx" {
         page += "\nThis machine has no AMX units: `high` is computed as `highest` here, in f32. What AMX brings is not measured.\n";
@@ -39,7 +37,15 @@ pub(crate) fn page(json: &str) -> Result<String, serde_json::Error> {
     }
     for shape in shapes {
         let rows: Vec<&Row> = figures.rows.iter().filter(|row| row.shape == shape.shape).collect();
-        let _ = write!(page, "\n## {}: {} tokens, {} layers\n", shape.title, shape.tokens, shape.layers);
+        let _ = write!(
+            page,
+            "\n## {}: {} tokens, {} layers\n\n{} rounds, the best of {} in each.\n",
+            shape.title,
+            shape.tokens,
+            shape.layers,
+            shape.rounds.len(),
+            counted(shape.passes, "pass", "passes")
+        );
         table(&mut page, &rows);
     }
     page += START;
@@ -57,6 +63,10 @@ pub(crate) fn page(json: &str) -> Result<String, serde_json::Error> {
         );
     }
     Ok(page)
+}
+
+fn counted(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 /// One line for each program, its threads side by side.
@@ -178,6 +188,7 @@ mod tests {
             file_mb: 1.0,
             peak_rss_mb: None,
             cos_min: 1.0,
+            passes: 1,
             rounds: rounds.iter().map(|&(wall, cpu)| Pass { wall, cpu }).collect(),
         }
     }
