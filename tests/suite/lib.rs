@@ -24,6 +24,37 @@ pub use worlds::{
     segments_are_attended_across_and_views_averaged,
 };
 
+/// The tests of the suite on a backend. `$run(name, test)` runs one, where it cannot simply be called.
+#[macro_export]
+macro_rules! suite {
+    ($backend:ty) => {
+        $crate::suite!($backend, |_, test: fn()| test());
+    };
+    ($backend:ty, $run:expr) => {
+        $crate::suite!(@tests $backend, $run,
+            every_case_passes
+            every_deliberate_mistake_misses_the_bar
+            a_batch_equals_its_elements
+            a_later_frame_changes_no_earlier_one
+            context_ids_in_any_order_give_the_same_rows
+            a_later_frame_changes_no_earlier_prediction
+            a_plan_is_reproducible_and_beats_random_ones
+            candidates_in_one_batch_equal_single_rollouts
+            a_pursuit_replans_from_what_is_seen
+            segments_are_attended_across_and_views_averaged
+            statistics_are_those_of_what_enters_a_matrix
+        );
+    };
+    (@tests $backend:ty, $run:expr, $($test:ident)+) => {
+        $(
+            #[test]
+            fn $test() {
+                $run(stringify!($test), $crate::$test::<$backend>);
+            }
+        )+
+    };
+}
+
 /// The committed fixtures.
 pub fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures")
