@@ -12,12 +12,15 @@ fn software_vulkan() {
     if !cfg!(target_os = "linux") || drivers.count() > 0 {
         return;
     }
-    let install = || {
-        let packages = ["install", "--yes", "--no-install-recommends", "mesa-vulkan-drivers"];
-        step("software Vulkan", Command::new("apt-get").args(packages))
+    // Without a network it gives up at once.
+    let apt = |name: &str, args: &[&str]| {
+        let options =
+            ["-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=20", "-o", "Acquire::https::Timeout=20"];
+        step(name, Command::new("apt-get").args(options).args(args))
     };
+    let install = || apt("software Vulkan", &["install", "--yes", "--no-install-recommends", "mesa-vulkan-drivers"]);
     // The lists of packages may be old, or not there at all.
-    let update = || step("package lists", Command::new("apt-get").arg("update"));
+    let update = || apt("package lists", &["update"]);
     if let Err(error) = install().or_else(|_| update().and_then(|()| install())) {
         eprintln!("skipped: tests of the wgpu backend, for want of a Vulkan driver: {error}");
     }

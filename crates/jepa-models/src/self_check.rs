@@ -99,8 +99,11 @@ impl<B: Backend> Check<'_, B> {
             let row = |values: &[f32], token: usize| row_of(values, head * tokens + token, width);
             attended(&row(&qs, query), tokens, |token| row(&ks, token), |token| row(&vs, token))
         });
-        let got = places.iter().flat_map(|&(head, query)| row_of(&got, head * tokens + query, width));
-        judge("attention", || format!("{heads} heads of {tokens} × {width}"), got.map(|v| v as f32), want)
+        let got = places.iter().flat_map(|&(head, query)| {
+            let first = (head * tokens + query) * width;
+            got[first..first + width].to_vec()
+        });
+        judge("attention", || format!("{heads} heads of {tokens} × {width}"), got, want)
     }
 
     fn layer_norm(&mut self, tokens: usize, dim: usize, eps: f64) -> Result<(), WrongOnDevice> {
