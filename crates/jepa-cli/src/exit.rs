@@ -10,9 +10,6 @@ use jepa_gguf::convert::ConvertError;
 use jepa_gguf::export::ExportError;
 use jepa_models::{ModelError, WrongOnDevice};
 
-/// Code for a device that failed in mid-work.
-pub(crate) const DEVICE_FAULT: i32 = 3;
-
 /// Everything that ends a command early.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -1,12 +1,17 @@
 //! Panics of device threads. Burn does not hand them back: calls behind one fail, or go on and give wrong numbers.
 
+#[cfg(feature = "cuda")]
 use std::cell::Cell;
 use std::panic;
 use std::sync::Once;
 
-use crate::exit::{DEVICE_FAULT, say_on_stderr};
+use crate::exit::say_on_stderr;
 use crate::interrupt::remove_unfinished;
 
+/// What scripts see of a device that failed in mid-work.
+const DEVICE_FAULT: i32 = 3;
+
+#[cfg(feature = "cuda")]
 thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
@@ -26,9 +31,11 @@ pub(super) fn end_on_device_fault() {
                 remove_unfinished();
                 std::process::exit(DEVICE_FAULT);
             }
-            if !QUIET.get() {
-                other(info);
+            #[cfg(feature = "cuda")]
+            if QUIET.get() {
+                return;
             }
+            other(info);
         }));
     });
 }
