@@ -29,11 +29,11 @@ pub(crate) enum BenchTask {
     /// Pixels to tokens
     #[default]
     Encoder,
-    /// Every second token from the others; of a world model, the next frame
+    /// Every second token from the others; of a world model, the next frame; without a file, by V-JEPA 2's predictor (384 × 12)
     Predictor,
     /// Tokens to classes
     Head,
-    /// Two steps of a world model from one frame
+    /// Two steps of a world model from one frame; without a file, of V-JEPA 2-AC's predictor (1024 × 24) on tokens of that size
     Rollout,
 }
 

@@ -17,10 +17,10 @@ pub(crate) struct RolloutArgs {
     /// Actions, f32 .npy of [steps, values] or [candidates, steps, values]; the first ones lead from context frame to context frame
     #[arg(long, value_name = "A.npy")]
     pub(crate) actions: PathBuf,
-    /// Start pose [values], or the poses of all context frames [frames, values]: f32 .npy (V-JEPA 2-AC)
+    /// Start pose [values], or the poses of all context frames [frames, values]: f32 .npy (V-JEPA 2-AC, which needs it)
     #[arg(long, value_name = "S.npy")]
     pub(crate) states: Option<PathBuf>,
-    /// Picture to measure the distance to, after every step
+    /// Picture to measure the distance to, after every step; a .safetensors output and --json hold the distances
     #[arg(long, value_name = "IMG")]
     pub(crate) goal: Option<PathBuf>,
     /// File to write: .npy with the predicted latents, or .safetensors with `pred`, `states` and `energy`

@@ -49,10 +49,22 @@ impl Task for PlanTask<'_> {
         let cem = self.planner(&world);
         let needed = with_world!(&world, world => world.step_bytes(args.horizon));
         refuse_too_big::<B>(&format!("one candidate of {} steps", args.horizon), needed, "lower --horizon")?;
+        let what = format!("drawing {} sequences of {} steps", cem.samples, cem.horizon);
+        refuse_too_big::<B>(
+            &what,
+            drawn_bytes(&cem, with_world!(&world, world => world.action_dim())),
+            "lower --samples",
+        )?;
         let plan = with_world!(&world, world => cem.plan(world, start, goal, &state, &Noise::Seeded(args.seed)))
             .map_err(|error| array_error(&args.model.model, error))?;
         report::print(&Planned::from(plan), shared)
     }
+}
+
+/// About how many bytes the sequences of a round take on the host: draws in f64, actions in f32 and what lists of them cost.
+fn drawn_bytes(cem: &Cem, action_dim: usize) -> u64 {
+    let step = (8 * cem.free.len() + 12 * action_dim + 64) as u64;
+    (cem.samples as u64).saturating_mul((cem.horizon as u64).saturating_mul(step).saturating_add(128))
 }
 
 impl PlanTask<'_> {

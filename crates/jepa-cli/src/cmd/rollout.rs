@@ -55,6 +55,13 @@ impl Task for RolloutTask<'_> {
         let world = World::of(&model).map_err(refuse)?;
         let (shape, values) = read_finite(&args.actions)?;
         let states = args.states.as_deref().map(read_finite).transpose()?.map(|(_, values)| values).unwrap_or_default();
+        let state_dim = with_world!(&world, world => world.state_dim());
+        if state_dim > 0 && states.is_empty() {
+            let what = format!(
+                "--states: wanted the start pose [{state_dim}] or all poses [frames, {state_dim}] (jepa.pred.state_dim)"
+            );
+            return Err(CliError::usage(what));
+        }
         let progress = Progress::new(1, shared);
         let frames = match &args.input_tensor {
             Some(path) => {
@@ -83,6 +90,9 @@ impl Task for RolloutTask<'_> {
                 &serde_json::json!({ "output": output, "candidates": candidates, "steps": steps, "energy": energy }),
             )?;
         } else if !shared.quiet {
+            if !rolled.energy.is_empty() && format == Format::Npy {
+                say_on_stderr("note: distances to the goal are in a .safetensors output, or printed with --json");
+            }
             say_on_stderr(&format!(
                 "{candidates} candidates rolled out for {steps} steps into {}",
                 args.output.display()

@@ -65,6 +65,28 @@ fn several_numbers_of_threads_are_for_bench_alone() {
     assert!(ran.stderr.contains("--threads"), "{ran:?}");
 }
 
+/// Nothing is allocated for what cannot fit.
+#[test]
+fn batches_that_no_memory_holds_are_refused_with_both_numbers() {
+    let s = Session::new();
+    let (hfvit, cls, lewm, ac) = (model("hfvit"), model("vjepa2_cls"), model("lewm"), model("vjepa2_ac"));
+    for args in [
+        &["-m", &hfvit][..],
+        &["-m", &hfvit, "--task", "head"],
+        &["-m", &cls, "--task", "head"],
+        &["-m", &lewm, "--task", "rollout"],
+        &["-m", &lewm, "--task", "predictor"],
+        &["-m", &ac, "--task", "rollout"],
+        &["--shape", "vit-s", "--task", "predictor"],
+    ] {
+        for batch in ["18446744073709551615", "100000000000"] {
+            let ran = s.run(&[&["bench", "-q", "--batch", batch], args].concat());
+            assert_eq!(ran.code, 3, "{args:?}: {ran:?}");
+            assert!(ran.stderr.contains("GiB of memory") && ran.stderr.contains("lower --batch"), "{args:?}: {ran:?}");
+        }
+    }
+}
+
 /// The CPU is sound at the sizes of a model, and `doctor` says of what.
 #[test]
 fn a_sound_device_gets_a_clean_bill() {

@@ -173,7 +173,8 @@ fn wrong_actions_states_and_goals_get_one_clear_line() {
         error_line(&roll(&["-m", &ac, "--actions", "long.npy", "--states", "pose.npy"]), 2)
             .contains("jepa.pred.n_frames")
     );
-    assert!(error_line(&roll(&["-m", &ac, "--actions", "long.npy"]), 2).contains("jepa.pred.state_dim"));
+    let stateless = error_line(&roll(&["-m", &ac, "--actions", "long.npy"]), 2);
+    assert!(stateless.contains("--states") && stateless.contains("jepa.pred.state_dim"), "{stateless}");
     assert!(error_line(&roll(&["-m", &model("ijepa"), "--actions", "good.npy"]), 3).contains("no world model"));
     let two = s.run(&["rollout", "-m", &lewm, "--context", &p, &p, "--actions", "few.npy", "-o", "x.npy"]);
     assert!(error_line(&two, 2).contains("context frames"));
@@ -186,5 +187,6 @@ fn wrong_actions_states_and_goals_get_one_clear_line() {
     assert!(error_line(&plan(&["-m", &lewm, "--goal", &p, "--top-k", "1"]), 2).contains("top-k"));
     assert!(error_line(&plan(&["-m", &lewm, "--goal", &p, "--action-std", "-1"]), 2).contains("--action-std"));
     assert!(error_line(&plan(&["-m", &lewm, "--goal", "absent.png"]), 1).contains("absent.png"));
+    assert!(error_line(&plan(&["-m", &lewm, "--goal", &p, "--samples", "1000000000"]), 3).contains("--samples"));
     assert!(!s.files().iter().any(|name| name.starts_with("x.npy")), "{:?}", s.files());
 }

@@ -25,7 +25,7 @@ pub(super) struct Line {
     pub(super) ms_median: f64,
     pub(super) ms_min: f64,
     pub(super) cpu_ms_min: f64,
-    /// The most memory that the process has had until now, mapped pages of files included.
+    /// The most memory that the process had in these passes, mapped pages of files included.
     pub(super) peak_rss_mb: Option<f64>,
     /// Time to open and load; on the first line of a model only.
     pub(super) load_ms: Option<f64>,
@@ -57,7 +57,12 @@ impl Report for Measured {
     }
 }
 
-/// The most memory this process has had, mapped pages of files included; where the system tells.
+/// Makes the peak start anew, where the system can: what was measured before is not this line's.
+pub(super) fn forget_peak() {
+    let _ = std::fs::write("/proc/self/clear_refs", "5");
+}
+
+/// The most memory this process has had since, mapped pages of files included; where the system tells.
 pub(super) fn peak_rss_mb() -> Option<f64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

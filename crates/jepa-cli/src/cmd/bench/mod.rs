@@ -10,8 +10,9 @@ use burn::prelude::*;
 use cpu_time::ProcessTime;
 use jepa_models::{Jepa, ModelError};
 
-use self::line::{Line, Measured, peak_rss_mb};
+use self::line::{Line, Measured, forget_peak, peak_rss_mb};
 use self::subject::Subject;
+use super::memory::refuse_too_big;
 use super::model::{model_error, open_bundle};
 use crate::args::{BenchArgs, Shared};
 use crate::backend::{Task, run_on, with_threads};
@@ -78,6 +79,9 @@ impl Bench<'_> {
         let mut lines = Vec::new();
         for &threads in &self.shared.threads_or_all() {
             for batch in self.args.batch.iter().map(|n| n.get()) {
+                let what = format!("a batch of {batch} on {shape}");
+                refuse_too_big::<B>(&what, subject.pass_bytes(batch), "lower --batch")?;
+                forget_peak();
                 let time = || self.timed(&subject, batch, device);
                 let timed = with_threads(threads, time)?.map_err(|error| model_error(Path::new(shape), error))?;
                 lines.push(Line {

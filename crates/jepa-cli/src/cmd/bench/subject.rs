@@ -87,6 +87,36 @@ impl<B: Backend> Subject<B> {
         }
     }
 
+    /// About how many bytes the inputs and activations of a pass take; saturates.
+    pub(super) fn pass_bytes(&self, batch: usize) -> u64 {
+        let product = |factors: &[usize]| factors.iter().fold(4u64, |bytes, &n| bytes.saturating_mul(n as u64));
+        match self {
+            Self::Encoder(encoder) => {
+                let hp = &encoder.config().hparams;
+                let shape = [batch, hp.in_chans, hp.n_frames.min(FRAMES), hp.img_size, hp.img_size];
+                // The pixels are drawn in f32 and copied once.
+                encoder.config().activation_bytes(shape, 0).saturating_add(product(&shape).saturating_mul(2))
+            }
+            Self::Masked(predictor, tokens) => {
+                predictor.config().activation_bytes(batch, tokens.div_ceil(2), *tokens / 2)
+            }
+            Self::Step(world) => {
+                with_world!(world, world => world.step_bytes(world.window().0).saturating_mul(batch as u64))
+            }
+            Self::Rollout(world) => {
+                // As many candidates run at once as fit; the frames of all of them are kept.
+                let (tokens, dim) = frame_of(world);
+                let step = with_world!(world, world => world.step_bytes(1 + STEPS));
+                product(&[batch, 1 + STEPS, tokens, dim, 2]).saturating_add(step)
+            }
+            Self::Attentive(_, tokens, config) => {
+                let hp = &config.hparams;
+                product(&[batch, *tokens, 14 * hp.embed_dim + 2 * hp.ffn_dim])
+            }
+            Self::Linear(_, config) => product(&[batch, 2 * config.hparams.embed_dim]),
+        }
+    }
+
     /// A pass over `batch` inputs, or candidates of a world model.
     pub(super) fn pass<'a>(&'a self, batch: usize, seed: u64, device: &B::Device) -> Pass<'a> {
         let normal = |shape: [usize; 3]| Tensor::<B, 3>::random(shape, Distribution::Normal(0.0, 1.0), device);
