@@ -1,9 +1,18 @@
 //! The suite on flex under Burn's autodiff: the graphs as Burn operations, where `cpu.rs` has the same cases on the kernels.
 
 use burn::backend::Flex;
+use burn::tensor::DType;
 use burn_autodiff::Autodiff;
 
 jepa_tests::suite!(Autodiff<Flex>);
+
+/// Graphs in shorter numbers, which the kernels do not have.
+#[test]
+fn every_case_passes_in_f16_and_bf16() {
+    for dtype in [DType::F16, DType::BF16] {
+        jepa_tests::every_case_passes_as::<Autodiff<Flex>>(dtype);
+    }
+}
 
 #[test]
 fn gradients_are_those_of_central_differences() {

@@ -8,7 +8,7 @@ use std::sync::{Mutex, OnceLock};
 use burn::backend::{Flex, Wgpu};
 use burn::prelude::*;
 use burn::record::{BinBytesRecorder, FullPrecisionSettings, Recorder};
-use burn::tensor::Distribution;
+use burn::tensor::{DType, Distribution};
 use jepa_gguf::schema::Activation;
 use jepa_models::Trace;
 use jepa_models::nn::{BlockConfig, Visibility, set_largest_tensor};
@@ -65,6 +65,17 @@ fn a_hidden_layer_beyond_the_largest_buffer_is_computed_in_pieces() {
         let x = Tensor::<Wgpu, 3>::from_data(x.into_data(), &gpu);
         let got = block.forward(x, None, see, &mut Trace::none(), "").into_data();
         got.assert_approx_eq::<f32>(&want, burn::tensor::Tolerance::rel_abs(1e-3, 1e-3));
+    });
+}
+
+#[test]
+fn some_cases_pass_in_f16() {
+    on_device("some_cases_pass_in_f16", || {
+        if <Wgpu as Backend>::supports_dtype(&Default::default(), DType::F16) {
+            jepa_tests::some_cases_pass_as::<Wgpu>(DType::F16);
+        } else {
+            eprintln!("skipped: some_cases_pass_in_f16: the adapter has no f16");
+        }
     });
 }
 

@@ -91,6 +91,14 @@ pub enum CliError {
         /// What to do.
         next: &'static str,
     },
+    /// A type of numbers that the device cannot compute in.
+    #[error("--dtype {dtype}: {device} cannot compute in it; f32 always works")]
+    Dtype {
+        /// The type asked for.
+        dtype: &'static str,
+        /// The device.
+        device: String,
+    },
     /// A device that computes something wrong at the sizes of a model.
     #[error(
         "{device} is not to be trusted with this model; run with `--backend cpu`, or with --no-self-check all the same"
@@ -183,6 +191,7 @@ impl CliError {
             Self::Export { .. }
             | Self::Model { .. }
             | Self::BeyondBuffers { .. }
+            | Self::Dtype { .. }
             | Self::NoDevice { .. }
             | Self::Sick { .. }
             | Self::WrongOnDevice { .. }

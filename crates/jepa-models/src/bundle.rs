@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use burn::prelude::*;
+use burn::tensor::DType;
 use burn_store::ModuleSnapshot;
 use jepa_gguf::schema::{HeadKind, Hparams, PredictorKind};
 use jepa_gguf::{Bundle, Gguf, GgufStore};
@@ -33,6 +34,7 @@ pub struct Jepa<B: Backend> {
     bundle: Bundle,
     encoder: Encoder<B>,
     preprocess: Preprocess,
+    dtype: DType,
 }
 
 /// The predictor of a bundle.
@@ -71,11 +73,26 @@ impl<B: Backend> Jepa<B> {
     /// # Errors
     /// [`ModelError::File`] when a tensor cannot be read.
     pub fn from_bundle(bundle: Bundle, device: &B::Device) -> Result<Self, ModelError> {
+        Self::from_bundle_as(bundle, device, DType::F32)
+    }
+
+    /// Loads the encoder of a bundle with linear layers, here and in predictor and head, of another type than f32: `DType::F16` or `DType::BF16`.
+    ///
+    /// They are rounded to it on the way to the device, whatever the file has. Layers, and the products of attention, take and give numbers of that
+    /// type; norms, softmax, activations and the residual stream are f32, and so are all results.
+    ///
+    /// # Errors
+    /// [`ModelError::Dtype`] for a type that the device cannot compute in; [`ModelError::File`] when a tensor cannot be read.
+    pub fn from_bundle_as(bundle: Bundle, device: &B::Device, dtype: DType) -> Result<Self, ModelError> {
+        let known = matches!(dtype, DType::F32 | DType::F16 | DType::BF16);
+        if !known || !B::supports_dtype(device, dtype) {
+            return Err(ModelError::Dtype { found: dtype.name(), backend: B::name(device) });
+        }
         let hparams = bundle.hparams();
         let mut encoder = EncoderConfig { family: hparams.family, hparams: hparams.enc.clone() }.init(device);
-        encoder.load_from(&mut GgufStore::from_bundle(&bundle).prefix("enc.").only(is_loaded_at_once))?;
-        leave_in_file(&mut encoder.blk, bundle.gguf(), "enc");
-        Ok(Self { preprocess: Preprocess::new(hparams), encoder, bundle })
+        encoder.load_from(&mut GgufStore::from_bundle(&bundle).prefix("enc.").dtype(dtype).only(is_loaded_at_once))?;
+        leave_in_file(&mut encoder.blk, bundle.gguf(), "enc", dtype);
+        Ok(Self { preprocess: Preprocess::new(hparams), encoder, bundle, dtype })
     }
 
     /// Loads the predictor.
@@ -86,20 +103,20 @@ impl<B: Backend> Jepa<B> {
         let h = self.hparams();
         let pred = h.pred.clone().ok_or_else(|| self.cannot("predictor"))?;
         let (device, qkv_fused, enc_dim) = (self.device(), h.enc.qkv_fused, h.enc.embed_dim);
-        let store = || GgufStore::from_bundle(&self.bundle).prefix("pred.").skip_enum_variants(true);
+        let store = || GgufStore::from_bundle(&self.bundle).prefix("pred.").dtype(self.dtype).skip_enum_variants(true);
         Ok(match pred.kind.clone() {
             PredictorKind::Masked(masked) => {
                 let table_rows = self.bundle.gguf().tensor("pred.pos_embed").map_or(0, |table| table.info().shape()[0]);
                 let config = MaskedPredictorConfig { hparams: pred, masked, enc_dim, table_rows, qkv_fused };
                 let mut predictor = config.init(&device);
                 predictor.load_from(&mut store().only(is_loaded_at_once))?;
-                leave_in_file(&mut predictor.blk, self.bundle.gguf(), "pred");
+                leave_in_file(&mut predictor.blk, self.bundle.gguf(), "pred", self.dtype);
                 Predictor::Masked(predictor)
             }
             PredictorKind::Ac(ac) => {
                 let mut predictor = AcPredictorConfig { hparams: pred, ac, enc_dim, qkv_fused }.init(&device);
                 predictor.load_from(&mut store().only(is_loaded_at_once))?;
-                leave_in_file(&mut predictor.blk, self.bundle.gguf(), "pred");
+                leave_in_file(&mut predictor.blk, self.bundle.gguf(), "pred", self.dtype);
                 Predictor::Ac(predictor)
             }
             PredictorKind::Lewm(lewm) => {
@@ -118,7 +135,7 @@ impl<B: Backend> Jepa<B> {
         let h = self.hparams();
         let head = h.head.as_ref().ok_or_else(|| self.cannot("head"))?;
         let (device, n_classes) = (self.device(), head.n_classes);
-        let store = || GgufStore::from_bundle(&self.bundle).prefix("head.");
+        let store = || GgufStore::from_bundle(&self.bundle).prefix("head.").dtype(self.dtype);
         Ok(match head.kind {
             HeadKind::LinearCls => {
                 let mut head = LinearHeadConfig { embed_dim: h.enc.embed_dim, n_classes }.init(&device);
@@ -130,7 +147,7 @@ impl<B: Backend> Jepa<B> {
                 let mut head =
                     AttentiveHeadConfig { enc, n_pool_layers, ffn_dim, xattn_ffn_dim, n_classes }.init(&device);
                 head.load_from(&mut store().only(is_loaded_at_once))?;
-                leave_in_file(&mut head.blk, self.bundle.gguf(), "head");
+                leave_in_file(&mut head.blk, self.bundle.gguf(), "head", self.dtype);
                 Head::Attentive(head)
             }
         })
@@ -169,6 +186,11 @@ impl<B: Backend> Jepa<B> {
     /// The encoder, to change it.
     pub fn encoder_mut(&mut self) -> &mut Encoder<B> {
         &mut self.encoder
+    }
+
+    /// The type of its linear layers.
+    pub fn dtype(&self) -> DType {
+        self.dtype
     }
 
     /// How pictures and clips become the encoder's input.
@@ -264,8 +286,8 @@ impl<B: Backend> Jepa<B> {
 }
 
 /// Leaves the matrices of `blocks`, the stack below `part` of the schema, in the file until they are asked for.
-fn leave_in_file<B: Backend>(blocks: &mut [Block<B>], file: &Arc<Gguf>, part: &str) {
+fn leave_in_file<B: Backend>(blocks: &mut [Block<B>], file: &Arc<Gguf>, part: &str, dtype: DType) {
     for (i, block) in blocks.iter_mut().enumerate() {
-        block.leave_in_file(file, &format!("{part}.blk.{i}"));
+        block.leave_in_file(file, &format!("{part}.blk.{i}"), dtype);
     }
 }

@@ -123,6 +123,16 @@ pub enum ModelError {
     #[error(transparent)]
     Pixels(#[from] jepa_pixels::PixelError),
 
+    // The device.
+    /// A type of numbers that the device cannot compute in.
+    #[error("numbers of type {found}: backend {backend} cannot compute in it on this device; f32 always works")]
+    Dtype {
+        /// The type asked for.
+        found: &'static str,
+        /// The backend, as Burn calls it.
+        backend: String,
+    },
+
     // The file is fine, the model in it cannot do this.
     /// A task that needs a part which the model does not have.
     #[error("this {family} model has no {part}; it can {can}")]

@@ -83,11 +83,11 @@ impl<B: Backend> Encoded<B> {
     /// Shows the projector's steps to `trace`.
     pub(crate) fn trace_state(&self, trace: &mut Trace<'_, B>) {
         if let Some((up, act, down)) = self.proj.as_ref().filter(|_| trace.is_watched()) {
-            let hidden = up.forward(self.tokens.clone().narrow(1, 0, 1));
+            let hidden = linear(up, self.tokens.clone().narrow(1, 0, 1));
             trace.see(&hidden, || "enc.proj.0".into());
             let hidden = act.forward(hidden);
             trace.see(&hidden, || "enc.proj.act".into());
-            trace.see(&down.forward(hidden), || "enc.proj.2".into());
+            trace.see(&linear(down, hidden), || "enc.proj.2".into());
         }
     }
 }

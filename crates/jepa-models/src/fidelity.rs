@@ -87,7 +87,7 @@ impl Fidelity {
     }
 }
 
-/// `batch` inputs of standard normal noise at an encoder's native size, clips of at most `frames` frames; the same for the same seed on every device.
+/// `batch` inputs of `frames` frames of standard normal noise at an encoder's native size; the same for the same seed on every device.
 ///
 /// **Shapes** → `[batch, chans, frames, height, width]`.
 pub fn noise<B: Backend>(
@@ -98,7 +98,7 @@ pub fn noise<B: Backend>(
     device: &B::Device,
 ) -> Pixels<B> {
     let hp = &config.hparams;
-    let shape = [batch, hp.in_chans, hp.n_frames.min(frames), hp.img_size, hp.img_size];
+    let shape = [batch, hp.in_chans, frames, hp.img_size, hp.img_size];
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let values: Vec<f32> = (0..shape.iter().product()).map(|_| StandardNormal.sample(&mut rng)).collect();
     Pixels::from_normalised_clips(Tensor::from_data(TensorData::new(values, shape), device))

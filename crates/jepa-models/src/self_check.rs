@@ -5,13 +5,14 @@
 
 use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::prelude::*;
+use burn::tensor::DType;
 use burn::tensor::activation::gelu;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
 
 use crate::encoder::EncoderConfig;
-use crate::nn::{Block, BlockConfig, Visibility, attention};
+use crate::nn::{Block, BlockConfig, Visibility, as_type, attention, linear_in_burn, with_linears_as};
 use crate::trace::Trace;
 
 /// Most tokens that operations are checked with.
@@ -23,13 +24,15 @@ const BLOCK_TOKENS: usize = 48;
 /// Results of a matrix product, rows of a norm or queries of an attention that are computed again.
 const SAMPLES: usize = 48;
 
-/// Largest difference over the largest wanted value that counts as right: operands of a product may be rounded to ten bits (TF32), a wrong
-/// kernel is off by about 1.
-const BAR: f64 = 5e-3;
+/// Largest difference over the largest wanted value that counts as right: operands of a product may be rounded to ten bits (TF32, f16) or to seven
+/// (bf16), a wrong kernel is off by about 1.
+fn bar(dtype: DType) -> f64 {
+    if dtype == DType::BF16 { 2e-2 } else { 5e-3 }
+}
 
 /// An operation that a device gets wrong.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{op} of {shape} is off by {rel_max:.1e} of its largest value on this device, wanted at most {BAR:.0e}")]
+#[error("{op} of {shape} is off by {rel_max:.1e} of its largest value on this device, wanted at most {bar:.0e}")]
 pub struct WrongOnDevice {
     /// The operation.
     pub op: &'static str,
@@ -37,18 +40,21 @@ pub struct WrongOnDevice {
     pub shape: String,
     /// Largest difference over the largest wanted value; NaN when a result was no number.
     pub rel_max: f64,
+    /// What would have been right.
+    pub bar: f64,
 }
 
-/// Runs the check on `device` at the shapes of an encoder. On a GPU it compiles kernels and takes seconds.
+/// Runs the check on `device` at the shapes of an encoder whose linear layers are of type `dtype`, which the device must be able to compute in. On a
+/// GPU it compiles kernels and takes seconds.
 ///
 /// # Errors
 /// [`WrongOnDevice`] for the first operation that is wrong.
-pub fn self_check<B: Backend>(config: &EncoderConfig, device: &B::Device) -> Result<(), WrongOnDevice> {
+pub fn self_check<B: Backend>(config: &EncoderConfig, device: &B::Device, dtype: DType) -> Result<(), WrongOnDevice> {
     let hp = &config.hparams;
     let prefix = usize::from(hp.cls_token) + hp.n_registers;
     let tokens = (config.native_grid().tokens() + prefix).min(TOKENS);
     let (dim, ffn) = (hp.embed_dim, hp.ffn_dim);
-    let mut check = Check::<B> { device, rng: ChaCha8Rng::seed_from_u64(0) };
+    let mut check = Check::<B> { device, dtype, rng: ChaCha8Rng::seed_from_u64(0) };
     for (d_in, d_out) in [(dim, 3 * dim), (dim, ffn), (ffn, dim)] {
         check.linear(tokens, d_in, d_out)?;
     }
@@ -60,6 +66,7 @@ pub fn self_check<B: Backend>(config: &EncoderConfig, device: &B::Device) -> Res
 
 struct Check<'a, B: Backend> {
     device: &'a B::Device,
+    dtype: DType,
     rng: ChaCha8Rng,
 }
 
@@ -76,9 +83,9 @@ impl<B: Backend> Check<'_, B> {
     }
 
     fn linear(&mut self, tokens: usize, d_in: usize, d_out: usize) -> Result<(), WrongOnDevice> {
-        let layer: Linear<B> = LinearConfig::new(d_in, d_out).init(self.device);
+        let layer: Linear<B> = with_linears_as(LinearConfig::new(d_in, d_out).init(self.device), self.dtype);
         let (x, values) = self.normal([1, tokens, d_in]);
-        let got = numbers(layer.forward(x));
+        let got = numbers(linear_in_burn(&layer, x));
         let weight = numbers(layer.weight.val());
         let bias = numbers(layer.bias.as_ref().expect("a layer has a bias unless it is told not to").val());
         let places: Vec<_> = self.sample(tokens).into_iter().zip(self.sample(d_out)).collect();
@@ -87,12 +94,13 @@ impl<B: Backend> Check<'_, B> {
             products.sum::<f64>() + f64::from(bias[c])
         });
         let got = places.iter().map(|&(r, c)| got[r * d_out + c]);
-        judge("a linear layer", || format!("[{tokens}, {d_in}] · [{d_in}, {d_out}]"), got, want)
+        judge(bar(self.dtype), "a linear layer", || format!("[{tokens}, {d_in}] · [{d_in}, {d_out}]"), got, want)
     }
 
     fn attention(&mut self, tokens: usize, heads: usize, width: usize) -> Result<(), WrongOnDevice> {
         let shape = [1, heads, tokens, width];
         let [(q, qs), (k, ks), (v, vs)] = [(); 3].map(|()| self.normal(shape));
+        let [q, k, v] = [q, k, v].map(|x| as_type(x, self.dtype));
         let got = numbers(attention(q, k, v, &Visibility::Full));
         let places: Vec<_> = self.sample(heads).into_iter().zip(self.sample(tokens)).collect();
         let want = places.iter().flat_map(|&(head, query)| {
@@ -103,7 +111,7 @@ impl<B: Backend> Check<'_, B> {
             let first = (head * tokens + query) * width;
             got[first..first + width].to_vec()
         });
-        judge("attention", || format!("{heads} heads of {tokens} × {width}"), got, want)
+        judge(bar(self.dtype), "attention", || format!("{heads} heads of {tokens} × {width}"), got, want)
     }
 
     fn layer_norm(&mut self, tokens: usize, dim: usize, eps: f64) -> Result<(), WrongOnDevice> {
@@ -113,7 +121,7 @@ impl<B: Backend> Check<'_, B> {
         let rows = self.sample(tokens);
         let want = rows.iter().flat_map(|&row| normalised(&row_of(&values, row, dim), eps));
         let got = rows.iter().flat_map(|&row| got[row * dim..(row + 1) * dim].to_vec());
-        judge("a layer norm", || format!("[{tokens}, {dim}]"), got, want)
+        judge(bar(self.dtype), "a layer norm", || format!("[{tokens}, {dim}]"), got, want)
     }
 
     fn gelu(&mut self, tokens: usize, width: usize) -> Result<(), WrongOnDevice> {
@@ -122,17 +130,24 @@ impl<B: Backend> Check<'_, B> {
         let rows = self.sample(tokens);
         let row = |values: &[f32], row: usize| values[row * width..(row + 1) * width].to_vec();
         let want = rows.iter().flat_map(|&r| row(&values, r)).map(|v| gelu_erf(v.into())).collect::<Vec<_>>();
-        judge("GELU", || format!("[{tokens}, {width}]"), rows.iter().flat_map(|&r| row(&got, r)), want.into_iter())
+        judge(
+            bar(self.dtype),
+            "GELU",
+            || format!("[{tokens}, {width}]"),
+            rows.iter().flat_map(|&r| row(&got, r)),
+            want.into_iter(),
+        )
     }
 
     fn block(&mut self, config: &BlockConfig) -> Result<(), WrongOnDevice> {
         let config = BlockConfig { act: jepa_gguf::schema::Activation::GeluErf, ..config.clone() };
         let (dim, ffn) = (config.embed_dim, config.ffn_dim);
-        let block: Block<B> = config.init(self.device);
+        let block: Block<B> = with_linears_as(config.init(self.device), self.dtype);
         let (x, values) = self.normal([1, BLOCK_TOKENS, dim]);
         let got = numbers(block.forward(x, None, &Visibility::Full, &mut Trace::none(), "self_check"));
         let want = plain_block(&block, &config, &values);
         judge(
+            bar(self.dtype),
             "a block",
             || format!("{BLOCK_TOKENS} tokens, width {dim}, {} heads, hidden {ffn}", config.n_head),
             got.into_iter(),
@@ -233,6 +248,7 @@ fn gelu_erf(x: f64) -> f64 {
 }
 
 fn judge(
+    bar: f64,
     op: &'static str,
     shape: impl FnOnce() -> String,
     got: impl Iterator<Item = f32>,
@@ -246,7 +262,7 @@ fn judge(
         largest = largest.max(want.abs());
     }
     let rel_max = worst / largest;
-    if rel_max <= BAR { Ok(()) } else { Err(WrongOnDevice { op, shape: shape(), rel_max }) }
+    if rel_max <= bar { Ok(()) } else { Err(WrongOnDevice { op, shape: shape(), rel_max, bar }) }
 }
 
 #[cfg(test)]
@@ -263,14 +279,17 @@ mod tests {
 
     #[test]
     fn a_sound_device_passes() {
-        assert_eq!(self_check::<Flex>(&small(), &Default::default()), Ok(()));
+        for dtype in [DType::F32, DType::F16, DType::BF16] {
+            assert_eq!(self_check::<Flex>(&small(), &Default::default(), dtype), Ok(()), "{dtype:?}");
+        }
     }
 
     /// What a wrong kernel gives is seen, wherever it is wrong.
     #[test]
     fn wrong_numbers_are_named_with_their_shape() {
         let shape = || "[2, 2]".to_owned();
-        let judged = |got: [f32; 4]| judge("an op", shape, got.into_iter(), [1.0, 2.0, 3.0, 4.0].into_iter());
+        let judged =
+            |got: [f32; 4]| judge(bar(DType::F32), "an op", shape, got.into_iter(), [1.0, 2.0, 3.0, 4.0].into_iter());
         assert_eq!(judged([1.0, 2.0, 3.0, 4.0]), Ok(()));
         assert_eq!(judged([1.0, 2.0, 3.001, 4.0]), Ok(()));
         for got in

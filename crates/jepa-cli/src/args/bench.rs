@@ -18,6 +18,9 @@ pub(crate) struct BenchArgs {
     /// Inputs, or candidates of a world model, that run at once; may be given several times
     #[arg(long, value_name = "N", default_values = ["1"])]
     pub(crate) batch: Vec<NonZeroUsize>,
+    /// Frames of a clip [default: as many as the model was made for, 16 at most]
+    #[arg(long, value_name = "N")]
+    pub(crate) frames: Option<NonZeroUsize>,
     /// Passes that are timed, after one that is not
     #[arg(long, value_name = "N", default_value = "9")]
     pub(crate) repeat: NonZeroUsize,

@@ -18,6 +18,7 @@ mod rollout;
 mod trace;
 mod verify;
 
+use burn::tensor::DType;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::backend::BackendName;
@@ -111,6 +112,9 @@ pub(crate) struct Shared {
     /// How exactly the CPU multiplies matrices of f32
     #[arg(long, value_enum, global = true, default_value_t)]
     pub(crate) precision: PrecisionWord,
+    /// Type of the weights and products on a graphics card
+    #[arg(long, value_enum, global = true, default_value_t)]
+    pub(crate) dtype: DtypeWord,
     /// Trust a graphics card without checking its numbers once
     #[arg(long, global = true)]
     pub(crate) no_self_check: bool,
@@ -134,6 +138,29 @@ impl Shared {
         match self.threads[..] {
             [] => vec![rayon::current_num_threads()],
             ref some => some.iter().copied().map(usize::from).collect(),
+        }
+    }
+}
+
+/// Type of the linear layers and of the products of attention on a graphics card.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DtypeWord {
+    /// 32 bits
+    #[default]
+    F32,
+    /// 16 bits, 11 of them for the digits
+    F16,
+    /// 16 bits, 8 of them for the digits
+    Bf16,
+}
+
+impl DtypeWord {
+    /// As Burn calls it.
+    pub(crate) const fn dtype(self) -> DType {
+        match self {
+            Self::F32 => DType::F32,
+            Self::F16 => DType::F16,
+            Self::Bf16 => DType::BF16,
         }
     }
 }

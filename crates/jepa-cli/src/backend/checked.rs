@@ -25,7 +25,8 @@ pub(crate) fn check_once<B: Backend>(
     }
     let hp = &config.hparams;
     let sizes = [hp.embed_dim, hp.n_head, hp.ffn_dim, config.native_grid().tokens()].map(|size| size.to_string());
-    let line = [env!("CARGO_PKG_VERSION"), &running_on(), &sizes.join(" ")].join(" | ");
+    let dtype = shared.dtype.dtype();
+    let line = [env!("CARGO_PKG_VERSION"), &running_on(), dtype.name(), &sizes.join(" ")].join(" | ");
     let path = memory();
     let known = path.as_ref().and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
     if known.lines().any(|known| known == line) {
@@ -34,7 +35,7 @@ pub(crate) fn check_once<B: Backend>(
     if !shared.quiet {
         say_on_stderr("checking the device's numbers once, at this model's sizes …");
     }
-    self_check::<B>(config, device)
+    self_check::<B>(config, device, dtype)
         .map_err(|source| CliError::WrongOnDevice { device: running_on(), source: Box::new(source) })?;
     // A device that cannot be remembered is checked again.
     if let Some(path) = path {

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 #[cfg(feature = "cpu")]
 use crate::args::PrecisionWord;
-use crate::args::Shared;
+use crate::args::{DtypeWord, Shared};
 use crate::exit::{CliError, say_on_stderr};
 
 /// A backend that a binary may hold.
@@ -147,6 +147,9 @@ pub(crate) trait Task {
 }
 
 /// Runs `task` on the backend that was asked for, or on the default one, which is named on stderr.
+///
+/// # Errors
+/// [`CliError::Dtype`] for a `--dtype` that the device cannot compute in, [`CliError::NoDevice`], [`CliError::BackendNotCompiled`], and the task's own.
 pub(crate) fn run_on<T: Task>(task: T, shared: &Shared) -> Result<T::Output, CliError> {
     let name = match shared.backend {
         Some(name) => name,
@@ -158,6 +161,13 @@ pub(crate) fn run_on<T: Task>(task: T, shared: &Shared) -> Result<T::Output, Cli
             name
         }
     };
+    if matches!(name, BackendName::Cpu | BackendName::Ndarray) && shared.dtype != DtypeWord::F32 {
+        return Err(CliError::usage(format!(
+            "--dtype {}: the {} backend computes in f32; `--dtype` is for wgpu and cuda, `--precision medium` is its like on the CPU",
+            shared.dtype.dtype().name(),
+            name.word()
+        )));
+    }
     let device = name.devices()?.into_iter().next();
     if let Some(device) = device {
         let Found { name: device, driver, software, largest_buffer } = device;
@@ -180,16 +190,26 @@ pub(crate) fn run_on<T: Task>(task: T, shared: &Shared) -> Result<T::Output, Cli
         #[cfg(feature = "wgpu-untuned")]
         BackendName::Wgpu => {
             fault::end_on_device_fault();
-            task.run::<burn::backend::Wgpu>(wgpu::adapters()?.swap_remove(0).device)
+            run_in::<burn::backend::Wgpu, T>(task, wgpu::adapters()?.swap_remove(0).device, shared)
         }
         #[cfg(feature = "cuda")]
         BackendName::Cuda => {
             fault::end_on_device_fault();
-            task.run::<burn::backend::Cuda>(Default::default())
+            run_in::<burn::backend::Cuda, T>(task, Default::default(), shared)
         }
         #[allow(unreachable_patterns, reason = "unreachable only when every backend is compiled in")]
         name => Err(CliError::BackendNotCompiled { name: name.word(), compiled: compiled_words() }),
     }
+}
+
+/// Runs `task` on a device that must be able to compute in the type asked for.
+#[cfg(any(feature = "wgpu-untuned", feature = "cuda"))]
+fn run_in<B: Backend, T: Task>(task: T, device: B::Device, shared: &Shared) -> Result<T::Output, CliError> {
+    let dtype = shared.dtype.dtype();
+    if !B::supports_dtype(&device, dtype) {
+        return Err(CliError::Dtype { dtype: dtype.name(), device: running_on() });
+    }
+    task.run::<B>(device)
 }
 
 /// Checks that the kernels asked for exist here, and sets the precision of their products.

@@ -54,7 +54,8 @@ impl Task for Doctor<'_> {
         let checks = configs
             .into_iter()
             .map(|(shape, config)| {
-                let fault = self_check::<B>(&config, &device).err().map(|wrong| wrong.to_string());
+                let fault =
+                    self_check::<B>(&config, &device, shared.dtype.dtype()).err().map(|wrong| wrong.to_string());
                 Check { shape, sound: fault.is_none(), fault }
             })
             .collect();

@@ -11,6 +11,9 @@ use crate::exit::{CliError, say_on_stderr};
 /// Part of the available memory that activations may take.
 const USABLE: f64 = 0.9;
 
+/// What to do about an input that is too large for the buffers of a device.
+const SMALLER: &str = "lower --frames or --size, or run with `--backend cpu`";
+
 /// The batch size, `wanted` or the largest below it, at which encoding fits into memory; equal results either way.
 ///
 /// `input` is one clip's `[chans, frames, height, width]`, `kept` the number of intermediate outputs kept, `clips` the number of clips of an input. Memory of other devices is not known
@@ -32,7 +35,7 @@ pub(crate) fn fitting_batch<B: Backend>(
         false => config.fits_device(shape(batch), false),
     };
     if !fits(1) && !on_host {
-        return Err(beyond_buffers(format!("one input of {frames} frames at {height}×{width}")));
+        return Err(beyond_buffers(format!("one input of {frames} frames at {height}×{width}"), SMALLER));
     }
     if !fits(1) {
         let what = match clips {
@@ -56,16 +59,13 @@ pub(crate) fn fitting_batch<B: Backend>(
 pub(crate) fn refuse_tracing(config: &EncoderConfig, shape: [usize; 5]) -> Result<(), CliError> {
     match config.fits_device(shape, true) {
         true => Ok(()),
-        false => Err(beyond_buffers("tracing this input".to_owned())),
+        false => Err(beyond_buffers("tracing this input".to_owned(), SMALLER)),
     }
 }
 
-fn beyond_buffers(what: String) -> CliError {
-    CliError::BeyondBuffers {
-        what,
-        device: running_on(),
-        next: "lower --frames or --size, or run with `--backend cpu`",
-    }
+/// The refusal of a request with a tensor that is larger than the largest buffer of the device; `next` says what to change.
+pub(super) fn beyond_buffers(what: String, next: &'static str) -> CliError {
+    CliError::BeyondBuffers { what, device: running_on(), next }
 }
 
 /// Refuses `what` when its activations cannot fit; `next` says what to change.

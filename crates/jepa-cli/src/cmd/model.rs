@@ -26,7 +26,8 @@ pub(crate) fn open_bundle(path: &Path, no_mmap: bool, shared: &Shared) -> Result
 /// Opens the file and loads it onto `device`.
 pub(crate) fn load<B: Backend>(args: &ModelArgs, device: &B::Device, shared: &Shared) -> Result<Jepa<B>, CliError> {
     let bundle = open_bundle(&args.model, args.no_mmap, shared)?;
-    let model = Jepa::from_bundle(bundle, device).map_err(|error| model_error(&args.model, error))?;
+    let model =
+        Jepa::from_bundle_as(bundle, device, shared.dtype.dtype()).map_err(|error| model_error(&args.model, error))?;
     check_once::<B>(model.encoder().config(), device, shared)?;
     Ok(model)
 }

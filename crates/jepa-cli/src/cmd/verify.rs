@@ -85,7 +85,8 @@ impl Verify<'_> {
         let case = Case::read(folder).map_err(fail)?;
         for variant in case.variants(self.args.model_type.as_deref()).map_err(fail)? {
             let bundle = open_bundle(&variant.model, false, self.shared)?;
-            let model = Jepa::<B>::from_bundle(bundle, device).map_err(|error| model_error(&variant.model, error))?;
+            let model = Jepa::<B>::from_bundle_as(bundle, device, self.shared.dtype.dtype())
+                .map_err(|error| model_error(&variant.model, error))?;
             let replay = replay(&case, &variant, model, device).map_err(fail)?;
             verdict.lines.extend(replay.lines);
             dump.extend(replay.outputs);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use burn::prelude::*;
 use jepa_gguf::schema::{Hparams, PosInterp, PredictorKind};
+use jepa_models::nn::linear;
 use jepa_models::plan::{Cem, Noise};
 use jepa_models::predictor::{PredictInput, TrainedOn};
 use jepa_models::world::{AcWorld, LewmWorld, POSE_DIM, Rollout, WorldModel, update_pose};
@@ -126,7 +127,7 @@ impl<B: Backend> Player<B> {
             }
             Head::Attentive(head) => {
                 let pooled = head.pool(encoded.tokens, &mut Trace::none());
-                (pooled.clone(), head.cls.forward(pooled))
+                (pooled.clone(), linear(&head.cls, pooled))
             }
         };
         let top1 = logits.clone().argmax(1).squeeze_dim::<1>(1);

@@ -6,6 +6,7 @@
 mod case;
 mod kinds;
 mod replay;
+mod tier;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 pub use case::{Case, Options, PlannerOptions, Test, Variant};
 pub use replay::{Replay, replay};
+pub use tier::Tier;
 
 /// Outputs that were got, by the expected tensor's name: shape and values.
 pub type Dump = BTreeMap<String, (Vec<usize>, Vec<f32>)>;

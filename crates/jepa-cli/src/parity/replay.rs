@@ -5,11 +5,11 @@ use std::path::Path;
 
 use burn::prelude::*;
 use jepa_models::world::{POSE_DIM, pose_rotation};
-use jepa_models::{Agreement, Jepa};
+use jepa_models::{Agreement, Bar, Jepa};
 
 use super::case::{Case, Test, Variant};
 use super::kinds::Player;
-use super::{Dump, Line, Outcome, ParityError};
+use super::{Dump, Line, Outcome, ParityError, Tier};
 use crate::arrays::{Array, read_safetensors};
 
 /// What a replay gave.
@@ -37,6 +37,7 @@ pub fn replay<B: Backend>(
     };
     let inputs = read(&variant.inputs)?;
     let expect = if variant.expect == variant.inputs { inputs.clone() } else { read(&variant.expect)? };
+    let tier = Tier::of::<B>(device, model.dtype());
     let mut player = Player::new(model, inputs, device.clone());
     let mut replay = Replay { lines: Vec::new(), outputs: Dump::new() };
     for test in &variant.tests {
@@ -53,7 +54,11 @@ pub fn replay<B: Backend>(
         };
         let played = player.play(test).map_err(|what| ParityError::Test { test: test.id.clone(), what })?;
         match played {
-            Some(got) => outputs(test, &got, &expect, variant, &line, &mut replay),
+            Some(got) => {
+                let fed_back = test.kind.ends_with("rollout") || test.kind.ends_with("cem");
+                let bar = tier.bar(variant.bar, fed_back);
+                outputs(test, &got, &expect, variant, bar, &line, &mut replay);
+            }
             None => replay.lines.push(Line { note: Some(format!("kind {} is not replayed", test.kind)), ..line }),
         }
     }
@@ -66,6 +71,7 @@ fn outputs(
     got: &BTreeMap<String, TensorData>,
     expect: &BTreeMap<String, Array>,
     variant: &Variant,
+    bar: Bar,
     line: &Line,
     replay: &mut Replay,
 ) {
@@ -81,7 +87,7 @@ fn outputs(
             }
             (Some(got), Some(want)) => {
                 let (shape, values) = (got.shape.to_vec(), got.iter::<f32>().collect::<Vec<_>>());
-                replay.lines.push(judge(&shape, &values, want, variant, optional, line));
+                replay.lines.push(judge(&shape, &values, want, bar, optional, line));
                 if !optional {
                     replay.outputs.insert(name.clone(), (shape, values));
                 }
@@ -90,7 +96,7 @@ fn outputs(
     }
 }
 
-fn judge(shape: &[usize], values: &[f32], want: &Array, variant: &Variant, optional: bool, line: Line) -> Line {
+fn judge(shape: &[usize], values: &[f32], want: &Array, bar: Bar, optional: bool, line: Line) -> Line {
     let verdict = |passed| match (optional, passed) {
         (true, _) => Outcome::Optional,
         (false, true) => Outcome::Pass,
@@ -109,7 +115,7 @@ fn judge(shape: &[usize], values: &[f32], want: &Array, variant: &Variant, optio
         (got, want, row) = (with_rotations(&got), with_rotations(&want), POSE_DIM - 3 + 9);
     }
     let agreement = Agreement::of(&got, &want, row);
-    let outcome = verdict(agreement.clears(variant.bar));
+    let outcome = verdict(agreement.clears(bar));
     Line { outcome, cos_min: Some(agreement.cos_min), rel_max: Some(agreement.rel_max), ..line }
 }
 

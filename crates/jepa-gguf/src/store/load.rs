@@ -10,7 +10,7 @@ use burn_store::{ApplyError, ApplyResult, TensorSnapshot};
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
-use super::names::{is_linear, path_of, tensor_of};
+use super::names::{is_linear, is_linear_bias, path_of, tensor_of};
 use crate::error::GgufError;
 use crate::file::Gguf;
 use crate::tensor::TensorHandle;
@@ -34,6 +34,7 @@ pub(super) fn snapshots(
             let rank = info.shape().len();
             let path = path_of(name, of_norm(file, info.name(), rank));
             let linear = is_linear(name, rank);
+            let dtype = if linear || is_linear_bias(&path, rank) { dtype } else { DType::F32 };
             let handle = TensorHandle::new(file, info.name()).expect("the name came from the file's table");
             let mut shape = info.shape().to_vec();
             if linear {

@@ -120,7 +120,8 @@ impl GgufStore {
         self
     }
 
-    /// The type of the loaded parameters: f32 (the default), f16 or bf16.
+    /// The type of the parameters of linear layers: f32 (the default), f16 or bf16. Norms, tables and tokens are f32 whatever is asked for: they are
+    /// small, and what they are added to or multiplied with is f32.
     ///
     /// # Errors
     /// None here; loading with another type fails.

@@ -27,6 +27,11 @@ pub(super) fn is_linear(name: &str, rank: usize) -> bool {
     rank == 2 && (name == "weight" || name.ends_with(".weight"))
 }
 
+/// Whether the parameter at this path and of this rank is the bias of a linear layer: those of norms are called `beta`.
+pub(super) fn is_linear_bias(path: &str, rank: usize) -> bool {
+    rank == 1 && (path == "bias" || path.ends_with(".bias"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

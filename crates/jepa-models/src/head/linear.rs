@@ -1,6 +1,8 @@
 use burn::nn::{Linear, LinearConfig};
 use burn::prelude::*;
 
+use crate::nn::linear;
+
 /// What a [`LinearHead`] is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinearHeadConfig {
@@ -27,6 +29,6 @@ pub struct LinearHead<B: Backend> {
 impl<B: Backend> LinearHead<B> {
     /// **Shapes** `[batch, embed_dim]` → logits `[batch, n_classes]`.
     pub fn forward(&self, pooled: Tensor<B, 2>) -> Tensor<B, 2> {
-        self.cls.forward(pooled)
+        linear(&self.cls, pooled)
     }
 }

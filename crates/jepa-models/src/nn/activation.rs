@@ -1,6 +1,8 @@
 use burn::prelude::*;
-use burn::tensor::activation;
+use burn::tensor::{DType, activation};
 use jepa_gguf::schema::Activation;
+
+use super::{as_type, is_reduced};
 
 /// An activation as a module without parameters, so that it can stand in a tuple between two layers.
 ///
@@ -27,8 +29,12 @@ impl Act {
         }
     }
 
-    /// Applies the function to every element.
+    /// Applies the function to every element, in f32 where `x` is f16 or bf16: `1 + erf` would lose most of its digits left of 0.
     pub fn forward<B: Backend, const D: usize>(&self, x: Tensor<B, D>) -> Tensor<B, D> {
+        let own = x.dtype();
+        if is_reduced(own) {
+            return as_type(self.forward(as_type(x, DType::F32)), own);
+        }
         match self.function {
             Activation::GeluErf => activation::gelu(x),
             Activation::GeluTanh => activation::gelu_approximate(x),

@@ -1,8 +1,10 @@
 use burn::prelude::*;
+use burn::tensor::DType;
+use burn::tensor::activation::softmax;
 use burn::tensor::module;
 use burn::tensor::ops::AttentionModuleOptions;
 
-use super::Rope;
+use super::{Rope, as_type, is_reduced};
 
 /// Most attention scores that exist at one time, over batch and heads: 16 Mi, that is 64 MiB of f32.
 ///
@@ -163,14 +165,26 @@ fn query_blocks<B: Backend>(
     (0..queries).step_by(block).map(move |start| (start, block.min(queries - start)))
 }
 
-/// `scale` stays unset: it is `1/√head_dim`, and naming it would force the backends' slow path.
+/// Burn's attention keeps its scores in the type of the operands unless one of its fused kernels runs, which `autotune` chooses; so f16 and bf16 go
+/// through it only then. `scale` stays unset: it is `1/√head_dim`, and naming it would force the backends' slow path.
 fn attend<B: Backend>(
     query: Tensor<B, 4>,
     key: Tensor<B, 4>,
     value: Tensor<B, 4>,
     hidden: Option<Tensor<B, 4, Bool>>,
 ) -> Tensor<B, 4> {
-    module::attention(query, key, value, hidden, None, AttentionModuleOptions::default())
+    if cfg!(feature = "autotune") || !is_reduced(query.dtype()) {
+        return module::attention(query, key, value, hidden, None, AttentionModuleOptions::default());
+    }
+    let own = query.dtype();
+    let scale = 1.0 / (query.dims()[3] as f64).sqrt();
+    let [query, key] = [query, key].map(|x| as_type(x, DType::F32));
+    let scores = (query * scale).matmul(key.swap_dims(2, 3)); //               [b, heads, queries, keys]
+    let scores = match hidden {
+        Some(hidden) => scores.mask_fill(hidden, f32::NEG_INFINITY),
+        None => scores,
+    };
+    as_type(softmax(scores, 3), own).matmul(value)
 }
 
 fn cat<B: Backend>(mut rows: Vec<Tensor<B, 4>>) -> Tensor<B, 4> {

@@ -3,10 +3,11 @@ use std::sync::Arc;
 use burn::module::Param;
 use burn::nn::{Initializer, LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::prelude::*;
+use burn::tensor::DType;
 use jepa_gguf::Gguf;
 use jepa_gguf::schema::{Activation, EncoderHparams};
 
-use super::{Act, Rope, Visibility, multi_head, pieces, stored};
+use super::{Act, Rope, Visibility, as_type, is_reduced, linear_in_burn, multi_head, pieces, stored};
 use crate::trace::Trace;
 
 /// What a [`Block`] is made of.
@@ -80,6 +81,8 @@ impl BlockConfig {
 /// The pre-norm transformer block that every family is built from.
 ///
 /// `x += ls1 ∘ attn_out(attention(ln1(x)))`, then `x += ls2 ∘ ffn_down(act(ffn_up(ln2(x))))`.
+///
+/// The stream, the norms and the layer scales are f32; between them attention and MLP run in the type of the matrices.
 #[derive(Module, Debug)]
 pub struct Block<B: Backend> {
     /// Norm before the attention.
@@ -113,8 +116,8 @@ pub struct Block<B: Backend> {
 }
 
 impl<B: Backend> Block<B> {
-    /// Makes the matrices of the block called `at` read `file` when they are asked for.
-    pub(crate) fn leave_in_file(&mut self, file: &Arc<Gguf>, at: &str) {
+    /// Makes the matrices of the block called `at` read `file` as `dtype` when they are asked for.
+    pub(crate) fn leave_in_file(&mut self, file: &Arc<Gguf>, at: &str, dtype: DType) {
         for (layer, name) in [
             (self.attn_qkv.as_mut(), "attn_qkv"),
             (self.attn_q.as_mut(), "attn_q"),
@@ -125,10 +128,11 @@ impl<B: Backend> Block<B> {
             (Some(&mut self.ffn_down), "ffn_down"),
         ] {
             if let Some(layer) = layer {
-                stored::leave_in_file(layer, file, &format!("{at}.{name}.weight"));
+                stored::leave_in_file(layer, file, &format!("{at}.{name}.weight"), dtype);
             }
         }
-        self.file = Some(Arc::clone(file));
+        // The kernels multiply in f32.
+        self.file = (!is_reduced(dtype)).then(|| Arc::clone(file));
     }
 
     /// One block.
@@ -151,24 +155,25 @@ impl<B: Backend> Block<B> {
                 Err(x) => x,
             }
         };
+        let (stream, matrices) = (x.dtype(), self.attn_out.weight.val().dtype());
         let h = self.ln1.forward(x.clone());
         trace.see(&h, || format!("{at}.ln1"));
-        let h = self.attention(h, rope, visibility, trace, at);
-        let x = x + scaled(h, &self.ls1);
+        let h = self.attention(as_type(h, matrices), rope, visibility, trace, at);
+        let x = x + scaled(as_type(h, stream), &self.ls1);
 
         let h = self.ln2.forward(x.clone());
         trace.see(&h, || format!("{at}.ln2"));
         // Who watches wants the hidden layer whole.
         let ffn_dim = if trace.is_watched() { 0 } else { self.ffn_up.weight.dims()[1] };
-        let h = pieces::by_tokens(h, ffn_dim, |h| {
-            let h = self.ffn_up.forward(h); //                                  [b, n, ffn_dim]
+        let h = pieces::by_tokens(as_type(h, matrices), ffn_dim, |h| {
+            let h = linear_in_burn(&self.ffn_up, h); //                         [b, n, ffn_dim]
             trace.see(&h, || format!("{at}.ffn_up"));
             let h = self.act.forward(h);
             trace.see(&h, || format!("{at}.ffn_act"));
-            self.ffn_down.forward(h) //                                         [b, n, dim]
+            linear_in_burn(&self.ffn_down, h) //                                [b, n, dim]
         });
         trace.see(&h, || format!("{at}.ffn_down"));
-        let x = x + scaled(h, &self.ls2);
+        let x = x + scaled(as_type(h, stream), &self.ls2);
         trace.see(&x, || at.to_owned());
         x
     }
@@ -205,7 +210,7 @@ impl<B: Backend> Block<B> {
         let [q, k, v] = self.qkv(x, trace, at); //                              3 × [b, n, heads·hd]
         let h = multi_head(q, k, v, self.n_head, rope, visibility); //          [b, n, heads·hd]
         trace.see(&h, || format!("{at}.attn"));
-        let h = self.attn_out.forward(h); //                                    [b, n, dim]
+        let h = linear_in_burn(&self.attn_out, h); //                           [b, n, dim]
         trace.see(&h, || format!("{at}.attn_out"));
         h
     }
@@ -218,13 +223,13 @@ impl<B: Backend> Block<B> {
                 thirds(qkv, &x)
             }
             (Some(qkv), ..) => {
-                let qkv = qkv.forward(x); //                                    [b, n, 3·heads·hd]
+                let qkv = linear_in_burn(qkv, x); //                            [b, n, 3·heads·hd]
                 trace.see(&qkv, || format!("{at}.attn_qkv"));
                 let inner = qkv.dims()[2] / 3;
                 [0, 1, 2].map(|part| qkv.clone().narrow(2, part * inner, inner))
             }
             (None, Some(q), Some(k), Some(v)) => {
-                let parts = [q.forward(x.clone()), k.forward(x.clone()), v.forward(x)];
+                let parts = [q, k, v].map(|layer| linear_in_burn(layer, x.clone()));
                 for (part, name) in parts.iter().zip(["attn_q", "attn_k", "attn_v"]) {
                     trace.see(part, || format!("{at}.{name}"));
                 }

@@ -1,7 +1,7 @@
 use burn::prelude::*;
 use jepa_gguf::schema::{RopeHparams, RopeLayout};
 
-use super::Grid;
+use super::{Grid, as_type};
 
 /// Where a token stands: tubelet, row and column, in units of the grid. Fractions come from interpolation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -125,21 +125,23 @@ impl<B: Backend> Rope<B> {
         [self.cos.clone(), self.sin.clone()]
     }
 
-    /// Turns queries or keys: `x·cos + r·sin` with `r[2k] = -x[2k+1]`, `r[2k+1] = x[2k]`.
+    /// Turns queries or keys: `x·cos + r·sin` with `r[2k] = -x[2k+1]`, `r[2k+1] = x[2k]`, in f32 whatever the type of `x`.
     ///
     /// **Shapes** `[batch, heads, tokens, head_dim]` → the same.
     pub fn turn(&self, x: Tensor<B, 4>) -> Tensor<B, 4> {
         let [b, h, n, head_dim] = x.dims();
         let lanes = self.cos.dims()[3];
+        let own = x.dtype();
+        let x = as_type(x, self.cos.dtype());
         let turned = x.clone().narrow(3, 0, lanes);
         let pairs = turned.clone().reshape([b, h, n, lanes / 2, 2]);
         let (even, odd) = (pairs.clone().narrow(4, 0, 1), pairs.narrow(4, 1, 1));
         let rotated = Tensor::cat(vec![odd.neg(), even], 4).reshape([b, h, n, lanes]);
         let turned = turned * self.cos.clone() + rotated * self.sin.clone();
         if lanes == head_dim {
-            return turned;
+            return as_type(turned, own);
         }
-        Tensor::cat(vec![turned, x.narrow(3, lanes, head_dim - lanes)], 3)
+        as_type(Tensor::cat(vec![turned, x.narrow(3, lanes, head_dim - lanes)], 3), own)
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use burn::module::{Param, ParamId};
 use burn::nn::Linear;
 use burn::prelude::*;
+use burn::tensor::DType;
 use jepa_gguf::{Gguf, TensorHandle};
 
 /// The matrices of a block: their fields, which are their names in the file.
@@ -17,15 +18,15 @@ pub(crate) fn is_loaded_at_once(path: &str, _containers: &str) -> bool {
     !(of_block && parts.next().is_some_and(|part| MATRICES.contains(&part)) && parts.next() == Some("weight"))
 }
 
-/// Makes the weight of `layer` read `tensor` of `file` when it is first asked for; the kernels of the CPU backend never ask.
+/// Makes the weight of `layer` read `tensor` of `file` as `dtype` when it is first asked for; the kernels of the CPU backend never ask.
 ///
 /// The tensor is one that the schema has, `[out, in]`.
-pub(crate) fn leave_in_file<B: Backend>(layer: &mut Linear<B>, file: &Arc<Gguf>, tensor: &str) {
+pub(crate) fn leave_in_file<B: Backend>(layer: &mut Linear<B>, file: &Arc<Gguf>, tensor: &str, dtype: DType) {
     let Some(handle) = TensorHandle::new(file, tensor) else { return };
     let [d_out, d_in] = [handle.info().row_count(), handle.info().row_len()];
     let read = move |device: &B::Device, require_grad: bool| {
         let data = TensorData::new(handle.view().to_f32_transposed(), [d_in, d_out]);
-        Tensor::from_data(data, device).set_require_grad(require_grad)
+        Tensor::from_data(data.convert_dtype(dtype), (device, dtype)).set_require_grad(require_grad)
     };
     let device = layer.weight.lazy_device();
     // A weight tracks gradients until it is told not to, as those of a fresh layer do.

@@ -110,8 +110,8 @@ impl<B: Backend> AcPredictor<B> {
 
         let dim = self.config.hparams.embed_dim;
         let rows = hw + CONDITION_ROWS;
-        let a = self.action_embed.forward(actions).reshape([batch, frames, 1, dim]);
-        let s = self.state_embed.forward(states).reshape([batch, frames, 1, dim]);
+        let a = linear(&self.action_embed, actions).reshape([batch, frames, 1, dim]);
+        let s = linear(&self.state_embed, states).reshape([batch, frames, 1, dim]);
         let x = linear(&self.embed, latents).reshape([batch, frames, hw, dim]);
         let mut x = Tensor::cat(vec![a, s, x], 2).reshape([batch, frames * rows, dim]); // [b, T·(2 + hw), dim]
         trace.see(&x, || "pred.embed".into());

@@ -3,6 +3,7 @@
 mod line;
 mod subject;
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Instant;
 
@@ -11,8 +12,8 @@ use cpu_time::ProcessTime;
 use jepa_models::{Jepa, ModelError};
 
 use self::line::{Line, Measured, forget_peak, peak_rss_mb};
-use self::subject::Subject;
-use super::memory::refuse_too_big;
+use self::subject::{Choice, Subject};
+use super::memory::{beyond_buffers, refuse_too_big};
 use super::model::{model_error, open_bundle};
 use crate::args::{BenchArgs, Shared};
 use crate::backend::{Task, run_on, with_threads};
@@ -44,7 +45,7 @@ impl Task for Bench<'_> {
                 for shape in &self.args.shape {
                     let load = || {
                         B::seed(&device, SEED);
-                        let subject = Subject::of_shape(self.args.task, shape, &device);
+                        let subject = Subject::of_shape(self.choice(), shape, &device);
                         Ok((subject.expect("clap lets these names pass only"), "f32".to_owned()))
                     };
                     lines.extend(self.measured::<B>(&device, shape, load)?);
@@ -56,13 +57,21 @@ impl Task for Bench<'_> {
 }
 
 impl Bench<'_> {
+    fn choice(&self) -> Choice {
+        Choice {
+            task: self.args.task,
+            frames: self.args.frames.map(NonZeroUsize::get),
+            dtype: self.shared.dtype.dtype(),
+        }
+    }
+
     /// The part of a file that is timed, and the type that most of the file's numbers have.
     fn of_file<B: Backend>(&self, path: &Path, device: &B::Device) -> Result<(Subject<B>, String), CliError> {
         let refuse = |error| model_error(path, error);
         let bundle = open_bundle(path, false, self.shared)?;
         let weights = bundle.gguf().type_mix().into_iter().max_by_key(|share| share.elements);
-        let model = Jepa::from_bundle(bundle, device).map_err(refuse)?;
-        let subject = Subject::of_model(self.args.task, &model).map_err(refuse)?;
+        let model = Jepa::from_bundle_as(bundle, device, self.shared.dtype.dtype()).map_err(refuse)?;
+        let subject = Subject::of_model(self.choice(), &model).map_err(refuse)?;
         Ok((subject, weights.map_or("f32", |share| share.dtype.name()).to_owned()))
     }
 
@@ -81,6 +90,9 @@ impl Bench<'_> {
             for batch in self.args.batch.iter().map(|n| n.get()) {
                 let what = format!("a batch of {batch} on {shape}");
                 refuse_too_big::<B>(&what, subject.pass_bytes(batch), "lower --batch")?;
+                if !subject.fits_device(batch) {
+                    return Err(beyond_buffers(what, "lower --batch, or run with `--backend cpu`"));
+                }
                 forget_peak();
                 let time = || self.timed(&subject, batch, device);
                 let timed = with_threads(threads, time)?.map_err(|error| model_error(Path::new(shape), error))?;
@@ -88,7 +100,7 @@ impl Bench<'_> {
                     task: self.args.task.word(),
                     shape: shape.to_owned(),
                     precision: self.shared.precision.word(),
-                    dtype: "f32",
+                    dtype: self.shared.dtype.dtype().name(),
                     weights: weights.clone(),
                     threads,
                     batch,

@@ -1,8 +1,9 @@
 //! What is timed: one part of a model, and random inputs for it.
 
 use burn::prelude::*;
-use burn::tensor::Distribution;
+use burn::tensor::{DType, Distribution};
 use jepa_models::head::{AttentiveHead, AttentiveHeadConfig, LinearHead};
+use jepa_models::nn::with_linears_as;
 use jepa_models::predictor::{AcPredictorConfig, MaskedPredictor, MaskedPredictorConfig, PredictInput, TrainedOn};
 use jepa_models::world::{AcWorld, Rollout, WorldModel, candidates_at_once};
 use jepa_models::{Encoder, EncoderConfig, Head, Jepa, ModelError, Predictor, TokenIds, Trace, noise};
@@ -10,16 +11,23 @@ use jepa_models::{Encoder, EncoderConfig, Head, Jepa, ModelError, Predictor, Tok
 use crate::args::BenchTask;
 use crate::cmd::world::{World, with_world};
 
-/// Most frames of a clip.
+/// Most frames of a clip, unless others are asked for.
 const FRAMES: usize = 16;
 
 /// Steps of a rollout, from one observed frame: the horizon of V-JEPA 2-AC's planner.
 const STEPS: usize = 2;
 
+/// A module that was drawn in f32, as the type asked for.
+fn drawn<B: Backend, M: Module<B>>(module: M, dtype: DType) -> M {
+    // A mapped module is a drawn one; one of f32 can wait until it is used.
+    if dtype == DType::F32 { module } else { with_linears_as(module, dtype) }
+}
+
 /// A part of a model.
 #[allow(clippy::large_enum_variant, reason = "there is one per bench")]
 pub(super) enum Subject<B: Backend> {
-    Encoder(Encoder<B>),
+    /// An encoder and the frames of one input.
+    Encoder(Encoder<B>, usize),
     /// A masked predictor and the tokens of one input: every second one is seen, the others are predicted.
     Masked(MaskedPredictor<B>, usize),
     /// One prediction of a world model, from as many frames as a rollout ends with.
@@ -34,21 +42,50 @@ pub(super) enum Subject<B: Backend> {
 /// One pass over a batch; gives the tokens of one input.
 pub(super) type Pass<'a> = Box<dyn Fn() -> Result<usize, ModelError> + 'a>;
 
+/// What of a model is timed, and how.
+#[derive(Clone, Copy)]
+pub(super) struct Choice {
+    pub(super) task: BenchTask,
+    /// Frames of a clip, where they are not the model's.
+    pub(super) frames: Option<usize>,
+    /// Type of the linear layers.
+    pub(super) dtype: DType,
+}
+
+impl Choice {
+    /// Frames of one input.
+    fn frames(self, config: &EncoderConfig) -> usize {
+        match config.hparams.n_frames {
+            1 => 1,
+            native => self.frames.unwrap_or(native.min(FRAMES)),
+        }
+    }
+
+    /// Patch tokens of one input.
+    fn tokens(self, config: &EncoderConfig) -> usize {
+        let grid = config.native_grid();
+        grid.tokens() / grid.frames * self.frames(config).div_ceil(config.hparams.tubelet_size)
+    }
+}
+
 impl<B: Backend> Subject<B> {
     /// The part of the size called `shape`, with weights as the backend draws them; `None` when there is no such size.
-    pub(super) fn of_shape(task: BenchTask, shape: &str, device: &B::Device) -> Option<Self> {
+    pub(super) fn of_shape(choice: Choice, shape: &str, device: &B::Device) -> Option<Self> {
+        let dtype = choice.dtype;
         let config = EncoderConfig::of_shape(shape)?;
-        Some(match task {
-            BenchTask::Encoder => Self::Encoder(config.init(device)),
+        Some(match choice.task {
+            BenchTask::Encoder => Self::Encoder(drawn(config.init(device), dtype), choice.frames(&config)),
             BenchTask::Predictor => {
-                Self::Masked(MaskedPredictorConfig::of_shape(shape)?.init(device), patch_tokens(&config))
+                let predictor = MaskedPredictorConfig::of_shape(shape)?.init(device);
+                Self::Masked(drawn(predictor, dtype), choice.tokens(&config))
             }
             BenchTask::Head => {
-                Self::Attentive(AttentiveHeadConfig::of_shape(shape)?.init(device), patch_tokens(&config), config)
+                let head = AttentiveHeadConfig::of_shape(shape)?.init(device);
+                Self::Attentive(drawn(head, dtype), choice.tokens(&config), config)
             }
             BenchTask::Rollout => Self::Rollout(World::Ac(AcWorld {
-                predictor: AcPredictorConfig::of_shape(shape)?.init(device),
-                encoder: config.init(device),
+                predictor: drawn(AcPredictorConfig::of_shape(shape)?.init(device), dtype),
+                encoder: drawn(config.init(device), dtype),
             })),
         })
     }
@@ -57,16 +94,16 @@ impl<B: Backend> Subject<B> {
     ///
     /// # Errors
     /// [`ModelError::Cannot`] when the model has no such part.
-    pub(super) fn of_model(task: BenchTask, model: &Jepa<B>) -> Result<Self, ModelError> {
+    pub(super) fn of_model(choice: Choice, model: &Jepa<B>) -> Result<Self, ModelError> {
         let config = model.encoder().config();
-        Ok(match task {
-            BenchTask::Encoder => Self::Encoder(model.encoder().clone()),
+        Ok(match choice.task {
+            BenchTask::Encoder => Self::Encoder(model.encoder().clone(), choice.frames(config)),
             BenchTask::Predictor => match model.load_predictor()? {
-                Predictor::Masked(predictor) => Self::Masked(predictor, patch_tokens(config)),
+                Predictor::Masked(predictor) => Self::Masked(predictor, choice.tokens(config)),
                 Predictor::Ac(_) | Predictor::Lewm(_) => Self::Step(World::of(model)?),
             },
             BenchTask::Head => match model.load_head()? {
-                Head::Attentive(head) => Self::Attentive(head, patch_tokens(config), config.clone()),
+                Head::Attentive(head) => Self::Attentive(head, choice.tokens(config), config.clone()),
                 Head::Linear(head) => Self::Linear(head, config.clone()),
             },
             BenchTask::Rollout => Self::Rollout(World::of(model)?),
@@ -76,7 +113,7 @@ impl<B: Backend> Subject<B> {
     /// Blocks of the part.
     pub(super) fn layers(&self) -> usize {
         match self {
-            Self::Encoder(encoder) => encoder.blk.len(),
+            Self::Encoder(encoder, _) => encoder.blk.len(),
             Self::Masked(predictor, _) => predictor.blk.len(),
             Self::Step(world) | Self::Rollout(world) => match world {
                 World::Ac(world) => world.predictor.blk.len(),
@@ -87,13 +124,25 @@ impl<B: Backend> Subject<B> {
         }
     }
 
+    /// Whether the tensors of a pass of an encoder stay below the largest of the device; other parts are not asked.
+    pub(super) fn fits_device(&self, batch: usize) -> bool {
+        match self {
+            Self::Encoder(encoder, frames) => {
+                let hp = &encoder.config().hparams;
+                let shape = [batch, hp.in_chans, *frames, hp.img_size, hp.img_size];
+                encoder.config().fits_device(shape, false)
+            }
+            _ => true,
+        }
+    }
+
     /// About how many bytes the inputs and activations of a pass take; saturates.
     pub(super) fn pass_bytes(&self, batch: usize) -> u64 {
         let product = |factors: &[usize]| factors.iter().fold(4u64, |bytes, &n| bytes.saturating_mul(n as u64));
         match self {
-            Self::Encoder(encoder) => {
+            Self::Encoder(encoder, frames) => {
                 let hp = &encoder.config().hparams;
-                let shape = [batch, hp.in_chans, hp.n_frames.min(FRAMES), hp.img_size, hp.img_size];
+                let shape = [batch, hp.in_chans, *frames, hp.img_size, hp.img_size];
                 // The pixels are drawn in f32 and copied once.
                 encoder.config().activation_bytes(shape, 0).saturating_add(product(&shape).saturating_mul(2))
             }
@@ -121,8 +170,8 @@ impl<B: Backend> Subject<B> {
     pub(super) fn pass<'a>(&'a self, batch: usize, seed: u64, device: &B::Device) -> Pass<'a> {
         let normal = |shape: [usize; 3]| Tensor::<B, 3>::random(shape, Distribution::Normal(0.0, 1.0), device);
         match self {
-            Self::Encoder(encoder) => {
-                let pixels = noise::<B>(encoder.config(), batch, FRAMES, seed, device);
+            Self::Encoder(encoder, frames) => {
+                let pixels = noise::<B>(encoder.config(), batch, *frames, seed, device);
                 Box::new(move || {
                     let tokens = encoder.encode(pixels.clone())?.tokens;
                     wait(&tokens);
@@ -202,13 +251,6 @@ fn frame_of<B: Backend>(world: &World<B>) -> (usize, usize) {
         World::Ac(world) => (world.predictor.tokens_per_frame(), world.predictor.config().enc_dim),
         World::Lewm(world) => (1, world.predictor.config().hparams.embed_dim),
     }
-}
-
-/// Patch tokens of one input, a clip of [`FRAMES`] frames at most.
-fn patch_tokens(config: &EncoderConfig) -> usize {
-    let grid = config.native_grid();
-    let slots = config.hparams.n_frames.min(FRAMES).div_ceil(config.hparams.tubelet_size);
-    grid.tokens() / grid.frames * slots
 }
 
 /// Reading a value back waits for a device that works in the background.
