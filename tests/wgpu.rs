@@ -9,9 +9,11 @@ use burn::backend::{Flex, Wgpu};
 use burn::prelude::*;
 use burn::record::{BinBytesRecorder, FullPrecisionSettings, Recorder};
 use burn::tensor::{DType, Distribution};
+
+use jepa_cli::parity::Case;
 use jepa_gguf::schema::Activation;
-use jepa_models::Trace;
 use jepa_models::nn::{BlockConfig, Visibility, set_largest_tensor};
+use jepa_models::{Trace, noise};
 
 type Work = Box<dyn FnOnce() + Send>;
 
@@ -66,6 +68,37 @@ fn a_hidden_layer_beyond_the_largest_buffer_is_computed_in_pieces() {
         let got = block.forward(x, None, see, &mut Trace::none(), "").into_data();
         got.assert_approx_eq::<f32>(&want, burn::tensor::Tolerance::rel_abs(1e-3, 1e-3));
     });
+}
+
+/// Clips of four lengths in turn, as a folder of videos has them: buffers of one length serve the next.
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_stays_flat_over_clips_of_several_lengths() {
+    on_device("memory_stays_flat_over_clips_of_several_lengths", || {
+        let case = Case::read(&jepa_tests::fixtures().join("cases/vjepa2")).expect("the committed cases are sound");
+        let variant = case.variants(Some("f32")).expect("every case has an f32 model").remove(0);
+        let model = jepa_tests::load::<Wgpu>(&variant);
+        let config = model.encoder().config().clone();
+        let round = || {
+            for frames in [2, 4, 8, 16] {
+                let tokens = model.encode(noise(&config, 1, frames, 5, &Default::default())).expect("clips fit").tokens;
+                let _ = tokens.into_data();
+            }
+        };
+        (0..10).for_each(|_| round());
+        let warm = resident_bytes();
+        (0..50).for_each(|_| round());
+        let grown = resident_bytes().saturating_sub(warm);
+        assert!(grown < 8 << 20, "{grown} bytes more than after ten rounds, of {warm}");
+    });
+}
+
+/// Memory of this process in RAM: with a software adapter, the device's too.
+#[cfg(target_os = "linux")]
+fn resident_bytes() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("Linux has it");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("Linux says so");
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().expect("a number") * 1024
 }
 
 #[test]

@@ -98,10 +98,11 @@ pub fn every_case_passes<B: Backend>() {
     assert!(passed > 100, "only {passed} outputs were compared");
 }
 
-/// Some committed cases (a picture's encoder, a clip's with its predictor, a world model) are within the bars of their tier when linear layers are of
+/// Some committed cases (an encoder of pictures, one of clips with its predictor, a head, world models) are within the bars of their tier when linear layers are of
 /// type `dtype`.
 pub fn some_cases_pass_as<B: Backend>(dtype: DType) {
-    let folders = ["hfvit_registers", "vjepa2", "vjepa2_ac", "lewm"].map(|name| fixtures().join("cases").join(name));
+    let folders = ["hfvit_registers", "vjepa2", "vjepa2_cls", "vjepa2_ac", "lewm"]
+        .map(|name| fixtures().join("cases").join(name));
     pass_as::<B>(&folders, dtype);
 }
 

@@ -2,13 +2,15 @@
 
 use std::fs;
 
-use crate::bench;
 use crate::process::{Outcome, root};
+use crate::{bench, gpu};
 
 /// Writes the pages, or checks that they are fresh.
 pub(crate) fn run(check: bool) -> Outcome {
     let figures = fs::read_to_string(root().join(bench::FIGURES))?;
-    let pages = [("docs/schema.md", jepa_gguf::schema::schema_page()), ("docs/performance.md", bench::page(&figures)?)];
+    let cards = fs::read_to_string(root().join(gpu::FIGURES)).ok();
+    let performance = bench::page(&figures)? + &gpu::section(cards.as_deref())?;
+    let pages = [("docs/schema.md", jepa_gguf::schema::schema_page()), ("docs/performance.md", performance)];
     for (name, page) in pages {
         let path = root().join(name);
         if !check {

@@ -4,6 +4,7 @@ mod bench;
 mod checkpoint;
 mod ci;
 mod docs;
+mod gpu;
 mod parity;
 mod process;
 
@@ -35,6 +36,8 @@ enum Command {
     },
     /// Time the command line beside PyTorch, candle and ggml, and write docs/performance.md
     Bench(bench::BenchArgs),
+    /// Run the cases and time the program on an NVIDIA card beside PyTorch, here or on a machine without Rust and network
+    Gpu(gpu::GpuArgs),
     /// Write a checkpoint of ViT-L's size with random weights (1.2 GB), to measure `convert` and `quantize` with
     Checkpoint {
         /// Folder to write to
@@ -60,6 +63,7 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Ci { cases } => ci::run(cases.as_deref()),
         Command::Checkpoint { folder } => checkpoint::vit_l(&folder),
+        Command::Gpu(args) => gpu::run(&args),
         Command::Docs { check } => docs::run(check),
         Command::Parity { real: Some(folder), backend, .. } => parity::published(&folder, &backend),
         Command::Parity { cases, backend, .. } => parity::cases(&cases, &backend),

@@ -79,23 +79,15 @@ pub(crate) fn published(folder: &Path, backend: &str) -> Outcome {
     if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", ")).into()) }
 }
 
-/// The command line with the features of the test suite, so that it is not compiled again.
+/// The command line with the features of the test suite, so that it is not compiled again; a card has its own build for release.
 fn cli(backend: &str) -> std::process::Command {
-    let mut command =
-        cargo(&["run", "--quiet", "--package", "jepa-cli", "--features", "cpu,ndarray", "--", "--backend", backend]);
-    if !matches!(backend, "cpu" | "ndarray") {
-        command = cargo(&[
-            "run",
-            "--quiet",
-            "--release",
-            "--package",
-            "jepa-cli",
-            "--features",
-            backend,
-            "--",
-            "--backend",
-            backend,
-        ]);
-    }
+    let run = match backend {
+        "cuda" => &["run", "--quiet", "--release", "--package", "jepa-cli", "--features", "cuda"][..],
+        // Trying kernels out takes longer than a case.
+        "wgpu" => &["run", "--quiet", "--package", "jepa-cli", "--features", "ndarray,wgpu-untuned"],
+        _ => &["run", "--quiet", "--package", "jepa-cli", "--features", "ndarray"],
+    };
+    let mut command = cargo(run);
+    command.args(["--", "--backend", backend]);
     command
 }

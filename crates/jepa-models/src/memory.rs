@@ -151,6 +151,14 @@ mod tests {
         assert!(bytes(64) > 2 * bytes(16));
     }
 
+    /// Weights in f32 and activations of 8192 tokens: 64 frames of 256 × 256 pixels.
+    #[test]
+    fn a_clip_of_64_frames_through_vit_l_stays_within_4_gb() {
+        let weights = 24 * (4 * 1024 * 1024 + 2 * 1024 * 4096) * F32;
+        let activations = vit_l().activation_bytes([1, 3, 64, 256, 256], 0);
+        assert!(weights + activations < 4_000_000_000, "{activations} bytes of activations");
+    }
+
     #[test]
     fn a_prediction_grows_with_its_rows() {
         let bytes = |batch, context, targets| vjepa2_predictor().activation_bytes(batch, context, targets);
