@@ -6,6 +6,11 @@ use burn_autodiff::Autodiff;
 
 jepa_tests::suite!(Autodiff<Flex>);
 
+#[test]
+fn every_parameter_has_the_gradient_of_central_differences() {
+    jepa_tests::every_parameter_has_the_gradient_of_central_differences::<Autodiff<Flex>>();
+}
+
 /// Graphs in shorter numbers, which the kernels do not have.
 #[test]
 fn every_case_passes_in_f16_and_bf16() {

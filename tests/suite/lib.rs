@@ -2,6 +2,7 @@
 
 mod flips;
 mod gradients;
+mod parameter_gradients;
 mod properties;
 mod worlds;
 
@@ -15,6 +16,7 @@ use jepa_models::Jepa;
 
 pub use flips::every_deliberate_mistake_misses_the_bar;
 pub use gradients::gradients_are_those_of_central_differences;
+pub use parameter_gradients::every_parameter_has_the_gradient_of_central_differences;
 pub use properties::{
     a_batch_equals_its_elements, a_later_frame_changes_no_earlier_one, context_ids_in_any_order_give_the_same_rows,
     statistics_are_those_of_what_enters_a_matrix,

@@ -3,7 +3,7 @@
 use burn::module::Param;
 use burn::nn::{Initializer, LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::prelude::*;
-use jepa_gguf::schema::{EncoderHparams, Family, PosInterp, PosType};
+use jepa_gguf::schema::{AttnMode, EncoderHparams, Family, PosInterp, PosType};
 
 use crate::error::ModelError;
 use crate::families;
@@ -65,6 +65,30 @@ impl EncoderConfig {
         Grid { frames: (h.n_frames / h.tubelet_size).max(1), rows: side, cols: side }
     }
 
+    /// Rotary positions of the tokens with these ids on `grid`, one row per batch element or one for all, behind `prefix` tokens without a position;
+    /// `None` in an encoder that has a table instead.
+    pub(crate) fn rope<B: Backend>(
+        &self,
+        ids: &[Vec<usize>],
+        grid: Grid,
+        prefix: usize,
+        device: &B::Device,
+    ) -> Option<Rope<B>> {
+        let angles = RopeAngles::new(self.hparams.rope?, self.hparams.embed_dim / self.hparams.n_head);
+        Rope::of_ids(angles, ids, grid, prefix, device)
+    }
+
+    /// Which of these tokens see which, behind `prefix` tokens that see all.
+    pub(crate) fn visibility(&self, ids: &[Vec<usize>], grid: Grid, prefix: usize) -> Visibility {
+        match self.hparams.attn_mode {
+            AttnMode::Full => Visibility::Full,
+            AttnMode::BlockCausal => {
+                let frames = ids.iter().map(|ids| ids.iter().map(|&id| grid.at(id).0).collect()).collect();
+                Visibility::BlockCausal { prefix, frames }
+            }
+        }
+    }
+
     fn table_rows(&self) -> usize {
         let grid = self.native_grid();
         match self.hparams.pos_type {
@@ -104,6 +128,17 @@ pub struct Encoder<B: Backend> {
     pub proj: Option<Projector<B>>,
     #[module(skip)]
     config: EncoderConfig,
+}
+
+/// What enters a block of an encoder.
+#[derive(Debug)]
+pub struct Entering<B: Backend> {
+    /// `[batch, prefix + patches, embed_dim]`.
+    pub tokens: Tensor<B, 3>,
+    /// Patch grid of the input.
+    pub grid: Grid,
+    /// CLS and register tokens before the patches.
+    pub prefix: usize,
 }
 
 /// What to do besides encoding every token.
@@ -156,6 +191,25 @@ impl<B: Backend> Encoder<B> {
         let tokens = self.normed(&self.norm, last);
         pass.trace.see(&tokens, || "enc.norm".into());
         Ok(self.collect(tokens, grid, prefix, pass))
+    }
+
+    /// Encodes a batch up to the block `first`, counted from 0: the tokens that enter it. [`EncoderTail`](crate::tail::EncoderTail) goes on from there.
+    ///
+    /// **Shapes** `[batch, chans, frames, height, width]` → `[batch, prefix + patches, embed_dim]`.
+    ///
+    /// # Errors
+    /// As [`Self::encode`]; [`ModelError::Layer`] for a block that is not there.
+    pub fn encode_until(&self, pixels: Pixels<B>, first: usize) -> Result<Entering<B>, ModelError> {
+        let Some(before) = self.blk.get(..first) else {
+            return Err(ModelError::Layer { found: first.to_string(), last: self.blk.len() - 1 });
+        };
+        let mut trace = Trace::none();
+        let mut pass = Pass { options: EncodeOptions::default(), trace: &mut trace, outputs: Vec::new() };
+        let Embedded { mut tokens, grid, prefix, rope, visibility } = families::embed(self, pixels, &mut pass)?;
+        for (i, block) in before.iter().enumerate() {
+            tokens = block.forward(tokens, rope.as_ref(), &visibility, pass.trace, &format!("enc.blk.{i}"));
+        }
+        Ok(Entering { tokens, grid, prefix })
     }
 
     fn collect(&self, tokens: Tensor<B, 3>, grid: Grid, prefix: usize, pass: Pass<'_, '_, B>) -> Encoded<B> {
@@ -282,10 +336,8 @@ impl<B: Backend> Encoder<B> {
         prefix: usize,
         pass: &Pass<'_, '_, B>,
     ) -> Result<Option<Rope<B>>, ModelError> {
-        let h = &self.config.hparams;
-        let rope = h.rope.ok_or(ModelError::MissingPart { family: self.config.family, part: "jepa.enc.rope_theta" })?;
-        let angles = RopeAngles::new(rope, h.embed_dim / h.n_head);
-        Ok(Rope::of_ids(angles, &pass.kept_ids(grid), grid, prefix, &self.patch_embed.weight.device()))
+        self.part(&self.config.hparams.rope, "jepa.enc.rope_theta")?;
+        Ok(self.config.rope(&pass.kept_ids(grid), grid, prefix, &self.patch_embed.weight.device()))
     }
 
     /// CLS as a row for every batch element, `[batch, 1, dim]`.

@@ -93,6 +93,12 @@ pub enum ModelError {
         /// What was written.
         found: String,
     },
+    /// A word that names no part of an encoder to train.
+    #[error("unfreeze: `{found}` is neither `last:N` nor `norms`; write for instance last:2")]
+    Unfreeze {
+        /// What was written.
+        found: String,
+    },
     /// A pooling that the model has no row for.
     #[error("pooling {wanted}: a model of family {family} has {missing}; it can do {available}")]
     Pool {

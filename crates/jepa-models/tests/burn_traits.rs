@@ -9,7 +9,8 @@ use burn::optim::{GradientsParams, Optimizer, SgdConfig};
 use burn::prelude::*;
 use burn_flex::Flex;
 use burn_store::{BurnpackStore, ModuleSnapshot, SafetensorsStore};
-use jepa_models::{Encoder, Jepa, Pixels};
+use jepa_models::tail::{EncoderTail, Unfreeze};
+use jepa_models::{Encoder, Jepa, Pixels, nn};
 
 type Train = Autodiff<Flex>;
 
@@ -98,4 +99,30 @@ fn burns_other_stores_save_and_load_it() {
     let mut other = fresh();
     other.load_from(&mut BurnpackStore::from_file(&path)).unwrap();
     assert_close(&tokens(&other), &tokens(&loaded));
+}
+
+/// The last blocks go on where the others stopped; of them only what is to be trained moves.
+#[test]
+fn a_tail_is_the_rest_of_the_encoder_and_moves_alone() {
+    let encoder = encoder::<Train>();
+    let pixels = || Pixels::from_normalised_images(Tensor::<Train, 4>::ones([1, 3, 64, 64], &Default::default()) * 0.3);
+    let whole: Vec<f32> = encoder.encode(pixels()).unwrap().tokens.into_data().iter().collect();
+    for (unfreeze, first, moving) in [(Unfreeze::Last(1), 1, "ffn_up"), (Unfreeze::Norms, 0, "ln2")] {
+        let entering = encoder.encode_until(pixels(), first).unwrap();
+        let tail = EncoderTail::new(&encoder, unfreeze, entering.grid, entering.prefix).unwrap();
+        let encoded = tail.forward(entering.tokens.clone());
+        assert_close(&encoded.tokens.clone().into_data().iter().collect::<Vec<f32>>(), &whole);
+
+        let grads = GradientsParams::from_grads(encoded.tokens.powi_scalar(2).mean().backward(), &tail);
+        let moved = SgdConfig::new().init().step(0.5, tail.clone(), grads);
+        let parts = |tail: &EncoderTail<Train>| {
+            let block = &tail.blk[0];
+            [("ffn_up", block.ffn_up.weight.val().into_data()), ("ln2", block.ln2.gamma.val().into_data())]
+        };
+        for ((name, before), (_, after)) in parts(&tail).into_iter().zip(parts(&moved)) {
+            let both = matches!(unfreeze, Unfreeze::Last(_));
+            assert_eq!(before != after, both || name == moving, "{unfreeze}: {name}");
+        }
+    }
+    assert!(EncoderTail::new(&encoder, Unfreeze::Last(3), nn::Grid { frames: 1, rows: 8, cols: 8 }, 0).is_err());
 }

@@ -5,11 +5,10 @@
 //! **Source** own reading of two published descriptions; its training code agrees.
 
 use burn::prelude::*;
-use jepa_gguf::schema::AttnMode;
 
 use crate::encoder::{Embedded, Encoder, Pass};
 use crate::error::ModelError;
-use crate::nn::{Pixels, Visibility};
+use crate::nn::Pixels;
 
 pub(super) fn embed<B: Backend>(
     enc: &Encoder<B>,
@@ -20,12 +19,6 @@ pub(super) fn embed<B: Backend>(
     let x = pass.keep(x); //                                                    [b, kept, dim]
     let x = Tensor::cat(vec![enc.cls_rows(x.dims()[0])?, x], 1); //             [b, 1 + kept, dim]
     let rope = enc.rope(grid, 1, pass)?;
-    let visibility = match enc.config().hparams.attn_mode {
-        AttnMode::Full => Visibility::Full,
-        AttnMode::BlockCausal => {
-            let frames = pass.kept_ids(grid).iter().map(|ids| ids.iter().map(|&id| grid.at(id).0).collect()).collect();
-            Visibility::BlockCausal { prefix: 1, frames }
-        }
-    };
+    let visibility = enc.config().visibility(&pass.kept_ids(grid), grid, 1);
     Ok(Embedded { tokens: x, grid, prefix: 1, rope, visibility })
 }
