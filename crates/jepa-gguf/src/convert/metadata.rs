@@ -29,7 +29,7 @@ impl Keys<'_> {
 }
 
 /// All keys of a file whose large matrices are stored as `dtype`.
-pub(super) fn metadata(hp: &Hparams, dtype: GgmlType) -> Metadata {
+pub(crate) fn metadata(hp: &Hparams, dtype: GgmlType) -> Metadata {
     let mut metadata = Metadata::default();
     general(Keys { metadata: &mut metadata, prefix: "general." }, hp, dtype);
     let mut own = Keys { metadata: &mut metadata, prefix: "jepa." };
@@ -40,9 +40,29 @@ pub(super) fn metadata(hp: &Hparams, dtype: GgmlType) -> Metadata {
     if let Some(pred) = &hp.pred {
         predictor(Keys { metadata: &mut metadata, prefix: "jepa.pred." }, pred, &hp.enc, hp.family);
     }
-    head(Keys { metadata: &mut metadata, prefix: "jepa.head." }, hp.head.as_ref());
+    head_keys(&mut metadata, hp.head.as_ref());
     preprocess(Keys { metadata: &mut metadata, prefix: "jepa.pre." }, &hp.pre, hp.family);
     metadata
+}
+
+/// Adds the keys of a head, or the one that says that there is none.
+pub(crate) fn head_keys(metadata: &mut Metadata, head: Option<&HeadHparams>) {
+    let mut keys = Keys { metadata, prefix: "jepa.head." };
+    let Some(head) = head else { return keys.put("kind", "none") };
+    match head.kind {
+        HeadKind::AttentivePool { n_pool_layers, .. } => {
+            keys.put("kind", "attentive_pool");
+            keys.count("n_classes", head.n_classes);
+            keys.count("n_pool_layers", n_pool_layers);
+        }
+        HeadKind::LinearCls => {
+            keys.put("kind", "linear_cls");
+            keys.count("n_classes", head.n_classes);
+        }
+    }
+    if let Some(labels) = &head.labels {
+        keys.put("labels", labels.clone());
+    }
 }
 
 fn general(mut keys: Keys<'_>, hp: &Hparams, dtype: GgmlType) {
@@ -182,24 +202,6 @@ fn masked_predictor(
     }
     if !pred.qkv_bias {
         keys.put("qkv_bias", false);
-    }
-}
-
-fn head(mut keys: Keys<'_>, head: Option<&HeadHparams>) {
-    let Some(head) = head else { return keys.put("kind", "none") };
-    match head.kind {
-        HeadKind::AttentivePool { n_pool_layers, .. } => {
-            keys.put("kind", "attentive_pool");
-            keys.count("n_classes", head.n_classes);
-            keys.count("n_pool_layers", n_pool_layers);
-        }
-        HeadKind::LinearCls => {
-            keys.put("kind", "linear_cls");
-            keys.count("n_classes", head.n_classes);
-        }
-    }
-    if let Some(labels) = &head.labels {
-        keys.put("labels", labels.clone());
     }
 }
 
