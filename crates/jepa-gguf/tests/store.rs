@@ -168,7 +168,7 @@ fn head(n_classes: usize) -> Head<Flex> {
 
 fn head_keys(labels: &[&str]) -> HeadHparams {
     let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
-    HeadHparams { kind: HeadKind::LinearCls, n_classes: labels.len(), labels: Some(labels) }
+    HeadHparams::new(HeadKind::LinearCls, labels.len(), Some(labels))
 }
 
 /// Names of what is in a folder.

@@ -3,8 +3,8 @@
 use crate::dtype::GgmlType;
 use crate::quant::VERSION;
 use crate::schema::{
-    EncoderHparams, Family, HeadHparams, HeadKind, Hparams, MaskedHparams, PosInterp, PosType, PredictorHparams,
-    PredictorKind, PreprocessHparams, ResizeMode,
+    EncoderHparams, Family, HeadHparams, HeadKind, HeadPool, Hparams, MaskedHparams, PosInterp, PosType,
+    PredictorHparams, PredictorKind, PreprocessHparams, ResizeMode,
 };
 use crate::value::{Metadata, Value};
 
@@ -21,6 +21,11 @@ impl Keys<'_> {
 
     fn count(&mut self, key: &str, value: usize) {
         self.put(key, u32::try_from(value).expect("every size was checked against a cap below 2^32"));
+    }
+
+    fn counts(&mut self, key: &str, values: &[usize]) {
+        // Blocks are fewer than a cap far below 2^32.
+        self.put(key, values.iter().map(|&value| value as u32).collect::<Vec<u32>>());
     }
 
     fn real(&mut self, key: &str, value: f64) {
@@ -62,6 +67,12 @@ pub(crate) fn head_keys(metadata: &mut Metadata, head: Option<&HeadHparams>) {
     }
     if let Some(labels) = &head.labels {
         keys.put("labels", labels.clone());
+    }
+    if head.pool != HeadPool::Auto {
+        keys.put("pool", head.pool.word());
+    }
+    if !head.layers.is_empty() {
+        keys.counts("layers", &head.layers);
     }
 }
 
@@ -111,9 +122,7 @@ fn encoder(mut keys: Keys<'_>, enc: &EncoderHparams, family: Family) {
         keys.put("image_patch_embed", enc.image_patch_embed);
     }
     if !enc.hier_layers.is_empty() {
-        // Blocks are fewer than a cap far below 2^32.
-        let layers: Vec<u32> = enc.hier_layers.iter().map(|&layer| layer as u32).collect();
-        keys.put("hier_layers", layers);
+        keys.counts("hier_layers", &enc.hier_layers);
     }
     keys.put("layer_scale", enc.layer_scale);
     if family == Family::Levjepa {

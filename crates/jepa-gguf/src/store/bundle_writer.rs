@@ -32,7 +32,7 @@ use crate::writer::{GgufWriter, TensorWriter};
 /// use jepa_gguf::{Bundle, BundleWriter, GgufError};
 ///
 /// fn add_head<B: Backend, M: ModuleSnapshot<B>>(bundle: &Bundle, head: &M) -> Result<(), GgufError> {
-///     let keys = HeadHparams { kind: HeadKind::LinearCls, n_classes: 8, labels: None };
+///     let keys = HeadHparams::new(HeadKind::LinearCls, 8, None);
 ///     let mut writer = BundleWriter::from_bundle(bundle);
 ///     writer.set_head(&keys).put_module("head.", head);
 ///     writer.start("with-a-head.gguf")?.finish()
