@@ -41,13 +41,13 @@ pub(crate) struct ProbeTrainArgs {
     /// Blocks counted from 0, `last`, `last4`: pooled and joined (linear, knn), or joined as tokens (attentive) [default: the output]
     #[arg(long, value_name = "3,7,last")]
     pub(crate) layers: Option<LayerSelection>,
-    /// Most passes over the data [default: 100 for linear, 50 for attentive]
-    #[arg(long, value_name = "N")]
-    pub(crate) epochs: Option<NonZeroUsize>,
+    /// Most passes over the data; it ends earlier when 20 bring nothing
+    #[arg(long, value_name = "N", default_value = "100")]
+    pub(crate) epochs: NonZeroUsize,
     /// Learning rate at the start [default: 0.01 for linear, 0.001 for attentive]
     #[arg(long, value_name = "RATE", value_parser = positive)]
     pub(crate) lr: Option<f64>,
-    /// Inputs encoded at once, and examples of one step of the training [default: 8 and 64]
+    /// Inputs encoded at once, and examples of one step of the training [default: 8, and a sixteenth of the examples from 16 to 256]
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<NonZeroUsize>,
     /// Decides what is held out, the order of the examples, the first weights and the crops

@@ -32,8 +32,8 @@ pub(crate) fn picture(class: usize, number: usize, seed: u64) -> Vec<u8> {
     for _ in 0..8 {
         draws.below(2);
     }
-    let radius = 13 + draws.below(6) as i64;
-    let centre = |draws: &mut Draws| 20 + draws.below(9) as i64;
+    let radius = 16 + draws.below(3) as i64;
+    let centre = |draws: &mut Draws| 23 + draws.below(3) as i64;
     let (x0, y0, ground) = (centre(&mut draws), centre(&mut draws), 90 + draws.below(60) as u8);
     let mut pixels = Vec::with_capacity(SIDE * SIDE * 3);
     for y in 0..SIDE as i64 {

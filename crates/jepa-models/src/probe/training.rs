@@ -61,13 +61,10 @@ pub struct Held {
 }
 
 impl EpochReport {
-    /// Whether it is better than `other`: more accurate on what is held out, then of lower loss.
+    /// Whether it is better than `other`: of lower loss on what is held out, which says more than the accuracy on a few examples.
     fn beats(&self, other: &Self) -> bool {
-        match (self.held_out, other.held_out) {
-            (Some(a), Some(b)) if a.accuracy != b.accuracy => a.accuracy > b.accuracy,
-            (Some(a), Some(b)) => a.loss < b.loss,
-            _ => self.loss < other.loss,
-        }
+        let judged = |report: &Self| report.held_out.map_or(report.loss, |held| held.loss);
+        judged(self) < judged(other)
     }
 }
 

@@ -29,8 +29,6 @@ use crate::report::{self, Report};
 
 /// Inputs encoded at once, when the user does not say.
 const ENCODED: usize = 8;
-/// Examples of one step, when the user does not say.
-const LEARNED: usize = 64;
 /// Epochs without a better result that end a training.
 const PATIENCE: usize = 20;
 /// Neighbours that vote, as in DINO's evaluation.
@@ -119,6 +117,11 @@ fn wanted<B: Backend>(args: &ProbeTrainArgs, model: &Jepa<B>) -> Result<Wanted, 
     })
 }
 
+/// Examples of one step, when the user does not say: few examples make enough steps that way, many do not take forever.
+fn usual_batch(examples: usize) -> usize {
+    (examples / 16).clamp(16, 256)
+}
+
 /// Everything that a training has to know.
 struct Job<'a, B: Backend> {
     args: &'a ProbeTrainArgs,
@@ -160,7 +163,7 @@ impl<B: Backend> Job<'_, B> {
         let standardiser = Standardiser::fit(&features, &self.split.train);
         standardiser.apply(&mut features);
         let start = linear_probe::<Autodiff<B>>(features.width(), self.n_classes(), device);
-        let (head, trained) = self.fit::<_, 2>(start, &features, 100, 1e-2)?;
+        let (head, trained) = self.fit::<_, 2>(start, &features, 1e-2)?;
         self.write(HeadKind::LinearCls, &fold(&head, &standardiser))?;
         Ok(trained)
     }
@@ -168,7 +171,7 @@ impl<B: Backend> Job<'_, B> {
     fn attentive(&self, features: &Features, device: &B::Device) -> Result<Trained, CliError> {
         let config = attentive_config(&self.model.hparams().enc, self.n_classes());
         let start = attentive_probe::<Autodiff<B>>(&config, self.args.seed, device);
-        let (head, trained) = self.fit::<_, 3>(start, features, 50, 1e-3)?;
+        let (head, trained) = self.fit::<_, 3>(start, features, 1e-3)?;
         let (n_pool_layers, ffn_dim, xattn_ffn_dim) = (config.n_pool_layers, config.ffn_dim, config.xattn_ffn_dim);
         self.write(HeadKind::AttentivePool { n_pool_layers, ffn_dim, xattn_ffn_dim }, &head)?;
         Ok(trained)
@@ -179,7 +182,6 @@ impl<B: Backend> Job<'_, B> {
         &self,
         start: M,
         features: &Features,
-        epochs: usize,
         lr: f64,
     ) -> Result<(M::InnerModule, Trained), CliError>
     where
@@ -188,10 +190,10 @@ impl<B: Backend> Job<'_, B> {
     {
         let Self { args, shared, split, .. } = self;
         let options = TrainingOptions {
-            epochs: args.epochs.map_or(epochs, Into::into),
+            epochs: args.epochs.into(),
             lr: args.lr.unwrap_or(lr),
             weight_decay: WEIGHT_DECAY,
-            batch: args.batch.map_or(LEARNED, Into::into),
+            batch: args.batch.map_or_else(|| usual_batch(split.train.len()), Into::into),
             seed: args.seed,
             patience: PATIENCE,
         };
