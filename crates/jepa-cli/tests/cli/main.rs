@@ -7,9 +7,13 @@ mod embed;
 mod info;
 mod judge;
 mod pixels;
+#[cfg(feature = "train")]
+mod probe;
 mod quantize;
 mod refusals;
 mod session;
+#[cfg(feature = "train")]
+mod shapes;
 mod stops;
 mod tasks;
 mod worlds;
