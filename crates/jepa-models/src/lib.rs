@@ -38,6 +38,8 @@ mod preprocess;
 mod self_check;
 mod shapes;
 mod trace;
+#[cfg(feature = "train")]
+pub mod train;
 mod walk;
 pub mod world;
 
