@@ -10,7 +10,6 @@ use jepa_gguf::schema::{
 };
 use jepa_gguf::{BundleWriter, GgufError};
 use jepa_models::predictor::LewmPredictorConfig;
-use jepa_models::train::start_gates_at_zero;
 use jepa_models::world::LewmWorld;
 use jepa_models::{EncoderConfig, Jepa, ModelError, Pixels, Predictor, Preprocess};
 use jepa_pixels::Rgb8;
@@ -29,7 +28,7 @@ pub(crate) fn hparams() -> Hparams {
     let proj = ProjectorHparams { hidden: HIDDEN, act: Activation::GeluErf };
     let enc = EncoderHparams {
         embed_dim: WIDTH,
-        n_layer: 3,
+        n_layer: 2,
         n_head: HEADS,
         ffn_dim: HIDDEN,
         patch_size: 8,
@@ -99,8 +98,7 @@ pub(crate) fn fresh<B: Backend>(seed: u64, device: &B::Device) -> LewmWorld<B> {
     let PredictorKind::Lewm(lewm) = pred.kind.clone() else { unreachable!("its predictor is LeWM's") };
     B::seed(device, seed);
     let encoder = EncoderConfig { family, hparams: enc }.init(device);
-    let mut predictor = LewmPredictorConfig { hparams: pred, lewm }.init(device);
-    start_gates_at_zero(&mut predictor);
+    let predictor = LewmPredictorConfig { hparams: pred, lewm }.init(device);
     let world = LewmWorld { encoder, predictor };
     // Parameters are drawn when they are first asked for: here, in the order of the fields.
     world.num_params();

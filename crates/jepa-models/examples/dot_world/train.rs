@@ -6,7 +6,7 @@ use burn::module::AutodiffModule;
 use burn::optim::{AdamWConfig, GradientsParams, Optimizer};
 use burn::prelude::*;
 use burn_flex::Flex;
-use jepa_models::train::{LewmLoss, SigReg, spread_states};
+use jepa_models::train::{LewmLoss, LewmTrainee, SigReg};
 use jepa_models::world::LewmWorld;
 use jepa_models::{ModelError, Pixels, Preprocess};
 use rand::SeedableRng;
@@ -36,7 +36,7 @@ impl Default for Training {
     /// What the model in the repository was made with.
     fn default() -> Self {
         // A quarter of the published directions: the embeddings are that much narrower than the published ones, or more.
-        let loss = LewmLoss { sigreg: SigReg { directions: 256, ..SigReg::default() }, ..LewmLoss::default() };
+        let loss = LewmLoss { sigreg: SigReg { directions: 64, ..SigReg::default() }, ..LewmLoss::default() };
         Self { steps: 4000, batch: 64, rate: 1e-3, loss, seed: 0 }
     }
 }
@@ -58,27 +58,26 @@ impl Training {
         let device = Default::default();
         let preprocess = Preprocess::new(&hparams());
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
-        let mut world = fresh::<Tracked>(self.seed, &device);
+        let mut trainee = LewmTrainee::new(fresh::<Tracked>(self.seed, &device))?;
         let mut optimizer = AdamWConfig::new()
             .with_weight_decay(1e-3)
             .with_epsilon(1e-8)
             .with_grad_clipping(Some(GradientClippingConfig::Norm(1.0)))
             .init();
-        spread_states(&mut world.encoder, self.draw(&preprocess, &mut rng)?.0)?;
         for step in 1..=self.steps {
             let (clips, pushes) = self.draw(&preprocess, &mut rng)?;
-            let terms = self.loss.forward(&world, clips, pushes, &mut rng)?;
+            let terms = self.loss.forward(&trainee, clips, pushes, &mut rng)?;
             let value = |term: &Tensor<Tracked, 1>| term.clone().into_scalar();
             let losses = Losses {
                 prediction: value(&terms.prediction),
                 sigreg: value(&terms.sigreg),
                 total: value(&terms.total),
             };
-            let gradients = GradientsParams::from_grads(terms.total.backward(), &world);
-            world = optimizer.step(self.rate_at(step), world, gradients);
+            let gradients = GradientsParams::from_grads(terms.total.backward(), &trainee);
+            trainee = optimizer.step(self.rate_at(step), trainee, gradients);
             report(step, losses);
         }
-        Ok(world.valid())
+        Ok(trainee.valid().finish())
     }
 
     /// Clips of random play, and the pushes between their frames.

@@ -1,25 +1,113 @@
 use burn::module::Param;
-use burn::nn::{Initializer, Linear};
+use burn::nn::{BatchNorm, BatchNormConfig, Initializer, Linear};
 use burn::prelude::*;
 use rand::Rng;
 
 use super::SigReg;
-use crate::encoder::Encoder;
+use crate::encoder::Projector;
 use crate::error::ModelError;
 use crate::features::Pool;
 use crate::nn::Pixels;
-use crate::predictor::LewmPredictor;
 use crate::trace::Trace;
-use crate::world::{LewmWorld, WorldModel};
+use crate::world::LewmWorld;
+
+/// A LeWorldModel while it is trained: with the batch norms in both projectors that a finished file has folded in.
+///
+/// Without them training ends at once with all states in one point. An untrained ViT's CLS token hardly depends on the picture, and at a point the
+/// slope of [`SigReg`] vanishes.
+///
+/// **Source** LeWorldModel (arXiv 2603.19312) and its training code; there is no dropout here.
+#[derive(Module, Debug)]
+pub struct LewmTrainee<B: Backend> {
+    /// Encoder and predictor.
+    pub world: LewmWorld<B>,
+    /// Between the layers of the encoder's projector.
+    pub state_norm: BatchNorm<B>,
+    /// Between the layers of the predictor's projector.
+    pub next_norm: BatchNorm<B>,
+}
+
+impl<B: Backend> LewmTrainee<B> {
+    /// Prepares fresh modules for training. What shifts, scales and gates in the predictor is set to 0, so that every block starts as the identity:
+    /// the zero of DiT's adaLN-zero.
+    ///
+    /// # Errors
+    /// [`ModelError::MissingPart`] for an encoder without a projector.
+    pub fn new(mut world: LewmWorld<B>) -> Result<Self, ModelError> {
+        for block in &mut world.predictor.blk {
+            let device = block.adaln.weight.device();
+            block.adaln.weight = Initializer::Zeros.init(block.adaln.weight.dims(), &device);
+            block.adaln.bias = block.adaln.bias.as_ref().map(|bias| Initializer::Zeros.init(bias.dims(), &device));
+        }
+        let norm = |(up, ..): &Projector<B>| {
+            let [_, hidden] = up.weight.dims();
+            BatchNormConfig::new(hidden).init(&up.weight.device())
+        };
+        let state_norm = norm(world.encoder.part(&world.encoder.proj, "enc.proj.0.weight")?);
+        let next_norm = norm(&world.predictor.proj);
+        Ok(Self { world, state_norm, next_norm })
+    }
+
+    /// States of the frames of clips, and the states that the predictor expects after each frame but the last.
+    ///
+    /// **Shapes** `clips` `[batch, chans, frames, height, width]`, `actions` `[batch, frames - 1, action_dim]` → `[batch, frames, dim]`,
+    /// `[batch, frames - 1, dim]`.
+    ///
+    /// # Errors
+    /// As [`crate::Encoder::encode`] and [`crate::predictor::LewmPredictor::forward`]; [`ModelError::Frames`] for clips of one frame.
+    pub fn forward(
+        &self,
+        clips: Pixels<B>,
+        actions: Tensor<B, 3>,
+    ) -> Result<(Tensor<B, 3>, Tensor<B, 3>), ModelError> {
+        let [batch, _, frames, _, _] = clips.dims();
+        if frames < 2 {
+            return Err(ModelError::Frames { what: format!("{frames} in a clip to train on, wanted two or more") });
+        }
+        let LewmWorld { encoder, predictor } = &self.world;
+        let cls = encoder.encode(clips.frames_alone())?.pooled(Pool::Cls)?; //       [b·T, d]
+        let proj = encoder.part(&encoder.proj, "enc.proj.0.weight")?;
+        let states = through(proj, &self.state_norm, cls); //                        [b·T, d]
+        let dim = states.dims()[1];
+        let states = states.reshape([batch, frames, dim]);
+        let rows = predictor.rows(states.clone().narrow(1, 0, frames - 1), actions, &mut Trace::none())?;
+        let expected = through(&predictor.proj, &self.next_norm, rows.flatten(0, 1)); // [b·(T - 1), d]
+        Ok((states, expected.reshape([batch, frames - 1, dim])))
+    }
+
+    /// The finished model: batch norms, with the means and variances that they have seen, folded into the layers before them.
+    pub fn finish(self) -> LewmWorld<B> {
+        let Self { mut world, state_norm, next_norm } = self;
+        if let Some((up, ..)) = &mut world.encoder.proj {
+            fold(up, &state_norm);
+        }
+        fold(&mut world.predictor.proj.0, &next_norm);
+        world
+    }
+}
+
+/// `down(act(norm(up(x))))`.
+///
+/// **Shapes** `[rows, in]` → `[rows, out]`.
+fn through<B: Backend>((up, act, down): &Projector<B>, norm: &BatchNorm<B>, x: Tensor<B, 2>) -> Tensor<B, 2> {
+    down.forward(act.forward(norm.forward(up.forward(x))))
+}
+
+/// Makes `layer` do what it did with `norm` behind it: `s = γ/√(var + ε)` scales its outputs, and its bias becomes `(b - mean)∘s + β`.
+fn fold<B: Backend>(layer: &mut Linear<B>, norm: &BatchNorm<B>) {
+    let (mean, variance) = (norm.running_mean.value_sync(), norm.running_var.value_sync());
+    let scale = norm.gamma.val() / (variance + norm.epsilon).sqrt(); //              [out]
+    let bias = layer.bias.as_ref().map_or_else(|| mean.zeros_like(), |bias| bias.val());
+    layer.weight = Param::from_tensor(layer.weight.val() * scale.clone().unsqueeze()); // [in, out]
+    layer.bias = Some(Param::from_tensor((bias - mean) * scale + norm.beta.val()));
+}
 
 /// The loss that LeWorldModel is trained with, encoder and predictor at once and from nothing.
 ///
-/// `prediction + weight · sigreg`: the mean squared error between what the predictor says after frame `t` and the embedding of frame `t + 1`,
-/// through both of which gradients flow, and [`SigReg`] of the embeddings of every frame of the clips, without which all embeddings would collapse
-/// to a point.
+/// `prediction + weight · sigreg`: the mean squared error between what the predictor expects after frame `t` and the state of frame `t + 1`, through
+/// both of which gradients flow, and [`SigReg`] of the states at each place of the clips, without which all states would collapse to a point.
 ///
-/// **Source** LeWorldModel (arXiv 2603.19312) and its training code. Two deviations, since the modules are those of finished files: projectors have no
-/// batch norm (a file has it folded into the layer before it), and there is no dropout.
+/// **Source** as for [`LewmTrainee`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct LewmLoss {
     /// Share of the regularisation.
@@ -40,84 +128,31 @@ impl Default for LewmLoss {
 pub struct LewmTerms<B: Backend> {
     /// What is minimised.
     pub total: Tensor<B, 1>,
-    /// Mean squared error of the next embedding.
+    /// Mean squared error of the next state.
     pub prediction: Tensor<B, 1>,
-    /// Distance of the embeddings from N(0, I), not weighted.
+    /// Distance of the states from N(0, I), not weighted.
     pub sigreg: Tensor<B, 1>,
 }
 
 impl LewmLoss {
-    /// The loss of a batch of clips. `rng` draws the directions.
+    /// The loss of a batch of clips, at most one frame longer than the predictor's window. `rng` draws the directions.
     ///
-    /// **Shapes** `clips` `[batch, chans, frames, height, width]` of at least two frames and one more than the predictor's window at most, `actions`
-    /// `[batch, frames - 1, action_dim]`, those that lead from frame to frame.
+    /// **Shapes** as [`LewmTrainee::forward`] takes them.
     ///
     /// # Errors
-    /// As [`WorldModel::observe`] and [`crate::predictor::LewmPredictor::forward`].
+    /// As [`LewmTrainee::forward`].
     pub fn forward<B: Backend>(
         &self,
-        world: &LewmWorld<B>,
+        trainee: &LewmTrainee<B>,
         clips: Pixels<B>,
         actions: Tensor<B, 3>,
         rng: &mut impl Rng,
     ) -> Result<LewmTerms<B>, ModelError> {
-        let embeddings = world.observe(clips)?.squeeze_dim::<3>(2); //              [b, T, d]
-        let [_, frames, _] = embeddings.dims();
-        let wanted = frames.checked_sub(1).filter(|&n| n > 0);
-        let Some(steps) = wanted else {
-            return Err(ModelError::Frames { what: format!("{frames} of them, wanted two or more") });
-        };
-        let seen = embeddings.clone().narrow(1, 0, steps);
-        let predicted = world.predictor.forward(seen, actions, &mut Trace::none())?; // [b, T - 1, d]
-        let next = embeddings.clone().narrow(1, 1, steps);
-        let prediction = (predicted - next).powi_scalar(2).mean();
-        let sigreg = self.sigreg.forward(embeddings.swap_dims(0, 1), rng); //       [T, b, d]
+        let (states, expected) = trainee.forward(clips, actions)?;
+        let next = states.clone().narrow(1, 1, expected.dims()[1]); //              [b, T - 1, d]
+        let prediction = (expected - next).powi_scalar(2).mean();
+        let sigreg = self.sigreg.forward(states.swap_dims(0, 1), rng); //           [T, b, d]
         let total = prediction.clone() + sigreg.clone() * self.weight;
         Ok(LewmTerms { total, prediction, sigreg })
     }
-}
-
-/// Makes every block of a fresh predictor the identity: what shifts, scales and gates starts at 0.
-///
-/// **Source** the zero of DiT's adaLN-zero, as LeWorldModel's training code has it.
-pub fn start_gates_at_zero<B: Backend>(predictor: &mut LewmPredictor<B>) {
-    for block in &mut predictor.blk {
-        let device = block.adaln.weight.device();
-        block.adaln.weight = Initializer::Zeros.init(block.adaln.weight.dims(), &device);
-        block.adaln.bias = block.adaln.bias.as_ref().map(|bias| Initializer::Zeros.init(bias.dims(), &device));
-    }
-}
-
-/// Spreads the states of a fresh encoder: over the pictures given, the hidden values of its projector and the states get mean 0 and variance 1.
-///
-/// The CLS token of an untrained ViT hardly depends on the picture. States that start as near to each other as that collapse to a point before the
-/// regularisation, whose slope vanishes there, can spread them. LeWorldModel's batch norm in the projector keeps them apart; here it is enough that
-/// they start apart, as batch norm would have them in the first step.
-///
-/// **Shapes** `clips` `[batch, chans, frames, height, width]`.
-///
-/// # Errors
-/// As [`WorldModel::observe`].
-pub fn spread_states<B: Backend>(encoder: &mut Encoder<B>, clips: Pixels<B>) -> Result<(), ModelError> {
-    let cls = encoder.encode(clips.frames_alone())?.pooled(Pool::Cls)?; //        [b·T, d]
-    if let Some((up, act, down)) = &mut encoder.proj {
-        let hidden = act.forward(standardise(up, cls));
-        standardise(down, hidden);
-    }
-    Ok(())
-}
-
-/// Gives the outputs of a layer mean 0 and variance 1 over these inputs, and returns them.
-fn standardise<B: Backend>(layer: &mut Linear<B>, x: Tensor<B, 2>) -> Tensor<B, 2> {
-    let y = layer.forward(x); //                                                 [n, out]
-    let mean = y.clone().mean_dim(0); //                                         [1, out]
-    let centred = y - mean.clone();
-    let deviation = (centred.clone().powi_scalar(2).mean_dim(0) + 1e-12).sqrt();
-    let fixed = |tensor: Tensor<B, 2>| tensor.detach();
-    layer.weight = Param::from_tensor(fixed(layer.weight.val() / deviation.clone()));
-    layer.bias = layer.bias.as_ref().map(|bias| {
-        let bias = (bias.val().unsqueeze::<2>() - mean) / deviation.clone();
-        Param::from_tensor(fixed(bias).squeeze_dim(0))
-    });
-    centred / deviation
 }

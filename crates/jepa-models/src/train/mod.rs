@@ -6,5 +6,5 @@
 mod lewm;
 mod sigreg;
 
-pub use lewm::{LewmLoss, LewmTerms, spread_states, start_gates_at_zero};
+pub use lewm::{LewmLoss, LewmTerms, LewmTrainee};
 pub use sigreg::SigReg;
