@@ -45,9 +45,9 @@ pub(crate) struct Attempt {
 /// Plans from pictures alone.
 #[derive(Debug)]
 pub(crate) struct Player {
-    world: LewmWorld<Flex>,
+    pub(crate) world: LewmWorld<Flex>,
     preprocess: Preprocess,
-    cem: Cem,
+    pub(crate) cem: Cem,
 }
 
 /// Why a pursuit ends before its last push.

@@ -23,9 +23,10 @@ const PIECES: usize = 10;
 /// Standard deviation of the pushes of random play before they are clipped to what a push can be.
 const PLAY: f64 = 0.8;
 
+/// Red, green and blue, 0 to 255, as of all colours here.
 const FLOOR: [f64; 3] = [244.0, 240.0, 230.0];
 const BRICK: [f64; 3] = [58.0, 64.0, 82.0];
-const PAINT: [f64; 3] = [214.0, 72.0, 52.0];
+pub(crate) const PAINT: [f64; 3] = [214.0, 72.0, 52.0];
 
 /// What the dot is told to do.
 pub(crate) type Push = [f32; 2];
@@ -77,34 +78,44 @@ impl Dot {
     }
 
     /// Whether the dot overlaps no wall; corners count as square.
-    fn is_free(self) -> bool {
+    pub(crate) fn is_free(self) -> bool {
         let inside = |v: f64| (RADIUS..=1.0 - RADIUS).contains(&v);
         let beside_wall = self.x <= WALL[0] - RADIUS || self.x >= WALL[1] + RADIUS;
         let in_door = (DOOR[0] + RADIUS..=DOOR[1] - RADIUS).contains(&self.y);
         inside(self.x) && inside(self.y) && (beside_wall || in_door)
     }
 
-    /// The picture of the box, `side` × `side` pixels, every pixel the mix of what it covers.
+    /// The box with the dot in it, `side` × `side` pixels.
     pub(crate) fn picture(self, side: usize) -> Rgb8 {
-        let scale = side as f64;
-        let mut pixels = Vec::with_capacity(3 * side * side);
-        for row in 0..side {
-            for col in 0..side {
-                let (left, top) = (col as f64 / scale, row as f64 / scale);
-                let share = |low: f64, high: f64, from: f64| {
-                    ((high.min(from + 1.0 / scale) - low.max(from)) * scale).clamp(0.0, 1.0)
-                };
-                let wall = share(WALL[0], WALL[1], left) * (1.0 - share(DOOR[0], DOOR[1], top));
-                let away = (left + 0.5 / scale - self.x).hypot(top + 0.5 / scale - self.y);
-                let dot = ((RADIUS - away) * scale + 0.5).clamp(0.0, 1.0);
-                for channel in 0..3 {
-                    let ground = FLOOR[channel] + (BRICK[channel] - FLOOR[channel]) * wall;
-                    pixels.push((ground + (PAINT[channel] - ground) * dot).round() as u8);
-                }
+        picture(Some(self), side)
+    }
+}
+
+/// The box without the dot.
+pub(crate) fn empty_box(side: usize) -> Rgb8 {
+    picture(None, side)
+}
+
+/// Every pixel is the mix of what it covers.
+fn picture(dot: Option<Dot>, side: usize) -> Rgb8 {
+    let size = 1.0 / side as f64;
+    let mut pixels = Vec::with_capacity(3 * side * side);
+    for row in 0..side {
+        for col in 0..side {
+            let (left, top) = (col as f64 * size, row as f64 * size);
+            let inside = |[low, high]: [f64; 2], from: f64| ((high.min(from + size) - low.max(from)) / size).max(0.0);
+            let wall = inside(WALL, left) * (1.0 - inside(DOOR, top));
+            let covered = dot.map_or(0.0, |dot| {
+                let centre = Dot { x: left + size / 2.0, y: top + size / 2.0 };
+                ((RADIUS - dot.distance(centre)) / size + 0.5).clamp(0.0, 1.0)
+            });
+            for channel in 0..3 {
+                let ground = FLOOR[channel] + (BRICK[channel] - FLOOR[channel]) * wall;
+                pixels.push((ground + (PAINT[channel] - ground) * covered).round() as u8);
             }
         }
-        Rgb8::new(side, side, pixels).expect("the rows above hold side × side pixels")
     }
+    Rgb8::new(side, side, pixels).expect("the loops above push side × side pixels")
 }
 
 /// A push of random play.
@@ -125,4 +136,60 @@ pub(crate) fn play(frames: usize, rng: &mut impl Rng) -> (Vec<Dot>, Vec<Push>) {
         pushes.push(push);
     }
     (places, pushes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+    use rand_chacha::ChaCha8Rng;
+
+    fn pushed_often(dot: Dot, push: Push) -> Dot {
+        (0..20).fold(dot, |dot, _| dot.pushed(push))
+    }
+
+    #[test]
+    fn a_push_moves_the_dot_by_its_share_of_the_reach_and_no_more() {
+        let dot = Dot { x: 0.2, y: 0.2 };
+        let moved = dot.pushed([0.5, -0.25]);
+        assert!((moved.x - 0.2 - 0.5 * REACH).abs() < 1e-9 && (moved.y - 0.2 + 0.25 * REACH).abs() < 1e-9);
+        assert_eq!(dot.pushed([9.0, 0.0]), dot.pushed([1.0, 0.0]));
+    }
+
+    #[test]
+    fn the_wall_stops_the_dot_and_the_door_lets_it_through() {
+        let blocked = pushed_often(Dot { x: 0.2, y: 0.2 }, [1.0, 0.0]);
+        assert!(blocked.in_left_room() && blocked.x > WALL[0] - RADIUS - REACH / PIECES as f64);
+        let through = pushed_often(Dot { x: 0.2, y: 0.65 }, [1.0, 0.0]);
+        assert!(!through.in_left_room() && through.x > 0.9);
+    }
+
+    #[test]
+    fn along_a_wall_it_slides() {
+        let slid = Dot { x: WALL[0] - RADIUS, y: 0.2 }.pushed([1.0, 0.4]);
+        assert!((slid.x - WALL[0] + RADIUS).abs() < 1e-9 && (slid.y - 0.2 - 0.4 * REACH).abs() < 1e-9);
+    }
+
+    #[test]
+    fn play_stays_inside() {
+        let (places, pushes) = play(500, &mut ChaCha8Rng::seed_from_u64(3));
+        assert!(places.iter().all(|dot| dot.is_free()) && places.len() == pushes.len() + 1);
+    }
+
+    #[test]
+    fn a_picture_has_as_much_paint_as_the_dot_has_area() {
+        for side in [SIDE, 200] {
+            let dot = Dot { x: 0.213, y: 0.304 };
+            let (with, without) = (dot.picture(side), empty_box(side));
+            let changed = |channel: usize| -> f64 {
+                let at = |picture: &Rgb8| -> f64 {
+                    picture.pixels().iter().skip(channel).step_by(3).map(|&v| f64::from(v)).sum()
+                };
+                at(&with) - at(&without)
+            };
+            let area = changed(1) / (PAINT[1] - FLOOR[1]) / (side * side) as f64;
+            let wanted = std::f64::consts::PI * RADIUS * RADIUS;
+            assert!((area / wanted - 1.0).abs() < 0.02, "{side}: {area}, wanted {wanted}");
+        }
+    }
 }
