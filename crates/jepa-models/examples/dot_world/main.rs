@@ -6,6 +6,7 @@
 //! cargo run --release -p jepa-models --features cpu,train --example dot_world -- plan --picture docs/dot-world.png
 //! ```
 #![allow(clippy::print_stdout, reason = "a program that prints its figures")]
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test may panic"))]
 
 mod canvas;
 mod model;
@@ -20,8 +21,10 @@ use std::time::Instant;
 
 use clap::{Parser, Subcommand};
 
+use crate::canvas::Canvas;
 use crate::plan::{CLOSE, PUSHES, Player, Task, wander};
 use crate::train::Training;
+use crate::world::{Dot, SIDE};
 
 #[derive(Parser)]
 #[command(about = "A world model of a dot that is pushed about, and planning with it")]
@@ -59,11 +62,26 @@ enum Command {
         #[arg(long)]
         picture: Option<PathBuf>,
     },
+    /// Draw the box as the model sees it, to ask `jepa-cli` about
+    Draw {
+        /// Place of the dot's centre from the left, in sides of the box
+        x: f64,
+        /// Place of the dot's centre from the top
+        y: f64,
+        /// The PNG
+        #[arg(short, long)]
+        output: PathBuf,
+    },
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
     match Args::parse().command {
         Command::Train { output, steps, seed } => train(&Training { steps, seed, ..Training::default() }, &output),
+        Command::Draw { x, y, output } => {
+            let mut canvas = Canvas::new(SIDE, SIDE, [0.0; 3]);
+            canvas.lay(&Dot { x, y }.picture(SIDE), 0, 0, 1);
+            Ok(canvas.save(&output)?)
+        }
         Command::Plan { model, tasks, seed, picture } => plan(&model, tasks, seed, picture.as_deref()),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use burn::nn::Initializer;
 use burn::prelude::*;
 use burn_flex::Flex;
 use jepa_gguf::schema::{
@@ -22,16 +23,18 @@ pub(crate) const WINDOW: usize = 3;
 const WIDTH: usize = 32;
 const HIDDEN: usize = 128;
 const HEADS: usize = 4;
+/// How the encoder's position table starts.
+const POSITIONS: Initializer = Initializer::Normal { mean: 0.0, std: 0.5 };
 
 /// Every number of the model, as its file has them.
 pub(crate) fn hparams() -> Hparams {
     let proj = ProjectorHparams { hidden: HIDDEN, act: Activation::GeluErf };
     let enc = EncoderHparams {
         embed_dim: WIDTH,
-        n_layer: 2,
+        n_layer: 3,
         n_head: HEADS,
         ffn_dim: HIDDEN,
-        patch_size: 8,
+        patch_size: 16,
         tubelet_size: 1,
         img_size: SIDE,
         n_frames: 1,
@@ -97,7 +100,9 @@ pub(crate) fn fresh<B: Backend>(seed: u64, device: &B::Device) -> LewmWorld<B> {
     let Hparams { family, enc, pred: Some(pred), .. } = hparams() else { unreachable!("the model has a predictor") };
     let PredictorKind::Lewm(lewm) = pred.kind.clone() else { unreachable!("its predictor is LeWM's") };
     B::seed(device, seed);
-    let encoder = EncoderConfig { family, hparams: enc }.init(device);
+    let mut encoder = EncoderConfig { family, hparams: enc }.init(device);
+    // Positions as large as what they are added to: with the small ones that long trainings start from, the patches of a picture were told apart late.
+    encoder.pos_embed = encoder.pos_embed.map(|table| POSITIONS.init(table.dims(), device));
     let predictor = LewmPredictorConfig { hparams: pred, lewm }.init(device);
     let world = LewmWorld { encoder, predictor };
     // Parameters are drawn when they are first asked for: here, in the order of the fields.

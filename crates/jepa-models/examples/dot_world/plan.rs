@@ -125,3 +125,40 @@ pub(crate) fn wander(task: Task, seed: u64) -> Attempt {
     }
     Attempt { path, reached: false }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model;
+    use std::path::Path;
+
+    fn player() -> Player {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../models/dot-world.gguf");
+        let (world, preprocess) = model::open(&file).unwrap();
+        Player::new(world, preprocess)
+    }
+
+    #[test]
+    fn the_model_of_the_repository_brings_the_dot_through_the_door_and_random_play_does_not() {
+        let player = player();
+        for (task, seed) in Task::draw(3, 0).into_iter().zip(0..) {
+            let attempt = player.pursue(task, seed).unwrap();
+            assert!(attempt.reached, "{task:?}: {:?}", attempt.path);
+            assert!(!wander(task, seed).reached);
+        }
+    }
+
+    #[test]
+    fn an_attempt_is_the_same_for_the_same_seed() {
+        let (player, task) = (player(), Task::draw(1, 4)[0]);
+        assert_eq!(player.pursue(task, 1).unwrap().path, player.pursue(task, 1).unwrap().path);
+    }
+
+    #[test]
+    fn tasks_lead_from_room_to_room() {
+        let tasks = Task::draw(50, 2);
+        assert_eq!(tasks.len(), 50);
+        assert!(tasks.iter().all(|task| task.start.in_left_room() != task.goal.in_left_room()));
+        assert_eq!(tasks[..9], Task::draw(9, 2));
+    }
+}
