@@ -76,9 +76,9 @@ impl Player {
         };
         let cem = Cem {
             horizon: 10,
-            samples: 256,
-            top_k: 16,
-            iterations: 5,
+            samples: 128,
+            top_k: 12,
+            iterations: 3,
             free: vec![free(0), free(1)],
             fixed_from: None,
         };
