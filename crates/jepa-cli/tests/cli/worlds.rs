@@ -199,7 +199,8 @@ fn dot_world(file: &str) -> String {
 #[test]
 fn a_model_that_was_trained_here_is_a_model_like_any_other() {
     let s = Session::new();
-    let (m, start, goal) = (dot_world("dot-world.gguf"), dot_world("dot-world-start.png"), dot_world("dot-world-goal.png"));
+    let (m, start, goal) =
+        (dot_world("dot-world.gguf"), dot_world("dot-world-start.png"), dot_world("dot-world-goal.png"));
     assert!(s.good(&["info", &m]).stdout.contains("lewm"));
     s.good(&["embed", "-m", &m, &start, &goal, "-o", "states.npy"]);
     let (shape, states) = s.npy("states.npy");
@@ -217,6 +218,7 @@ fn a_model_that_was_trained_here_is_a_model_like_any_other() {
 
     let plan = ["plan", "-m", &m, "--observation", &start, "--goal", &goal, "--action-bound", "1", "--json"];
     let json: serde_json::Value = serde_json::from_str(&s.good(&plan).stdout).unwrap();
-    let moved = |axis: usize| json["actions"].as_array().unwrap().iter().map(|a| a[axis].as_f64().unwrap()).sum::<f64>();
+    let moved =
+        |axis: usize| json["actions"].as_array().unwrap().iter().map(|a| a[axis].as_f64().unwrap()).sum::<f64>();
     assert!((moved(0) - 0.8).abs() < 0.4 && (moved(1) - 1.6).abs() < 0.4, "{json}");
 }

@@ -65,9 +65,8 @@ pub(crate) fn draw(player: &Player, task: Task, attempt: &Attempt, seed: u64) ->
     let mut canvas = Canvas::new(width, PANEL + frame + 3 * MARGIN, PAPER);
     let lefts = [0, 1, 2].map(|panel| MARGIN + panel * (PANEL + MARGIN));
     let [asked, expected, happened] = lefts;
-    let on = |left: usize, dot: Dot| -> Point {
-        [left as f64 + dot.x * PANEL as f64, MARGIN as f64 + dot.y * PANEL as f64]
-    };
+    let on =
+        |left: usize, dot: Dot| -> Point { [left as f64 + dot.x * PANEL as f64, MARGIN as f64 + dot.y * PANEL as f64] };
     let radius = RADIUS * PANEL as f64;
 
     canvas.lay(&task.start.picture(PANEL), asked, MARGIN, 1);
@@ -134,12 +133,7 @@ fn shade(canvas: &mut Canvas, atlas: &Atlas, goal: Tensor<Flex, 2>, on: impl Fn(
 }
 
 /// Where the model expects sequences of pushes to lead, read off the nearest states of the atlas.
-fn imagine(
-    player: &Player,
-    atlas: &Atlas,
-    start: Dot,
-    sequences: &[Vec<Push>],
-) -> Result<Vec<Vec<Dot>>, ModelError> {
+fn imagine(player: &Player, atlas: &Atlas, start: Dot, sequences: &[Vec<Push>]) -> Result<Vec<Vec<Dot>>, ModelError> {
     let state = player.look(start)?; //                                         [1, 1, d]
     let [_, _, dim] = state.dims();
     let frames = state.reshape([1, 1, 1, dim]).expand([sequences.len(), 1, 1, dim]);

@@ -28,7 +28,8 @@ impl Task {
     /// Tasks drawn evenly; every one of them leads through the door.
     pub(crate) fn draw(count: usize, seed: u64) -> Vec<Self> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let mut pairs = std::iter::repeat_with(|| Self { start: Dot::somewhere(&mut rng), goal: Dot::somewhere(&mut rng) });
+        let mut pairs =
+            std::iter::repeat_with(|| Self { start: Dot::somewhere(&mut rng), goal: Dot::somewhere(&mut rng) });
         pairs.by_ref().filter(|task| task.start.in_left_room() != task.goal.in_left_room()).take(count).collect()
     }
 }
@@ -74,14 +75,8 @@ impl Player {
             dead_zone: 0.0,
             held_at: None,
         };
-        let cem = Cem {
-            horizon: 10,
-            samples: 128,
-            top_k: 12,
-            iterations: 3,
-            free: vec![free(0), free(1)],
-            fixed_from: None,
-        };
+        let cem =
+            Cem { horizon: 10, samples: 128, top_k: 12, iterations: 3, free: vec![free(0), free(1)], fixed_from: None };
         Self { world, preprocess, cem }
     }
 

@@ -55,11 +55,7 @@ impl<B: Backend> LewmTrainee<B> {
     ///
     /// # Errors
     /// As [`crate::Encoder::encode`] and [`crate::predictor::LewmPredictor::forward`]; [`ModelError::Frames`] for clips of one frame.
-    pub fn forward(
-        &self,
-        clips: Pixels<B>,
-        actions: Tensor<B, 3>,
-    ) -> Result<(Tensor<B, 3>, Tensor<B, 3>), ModelError> {
+    pub fn forward(&self, clips: Pixels<B>, actions: Tensor<B, 3>) -> Result<(Tensor<B, 3>, Tensor<B, 3>), ModelError> {
         let [batch, _, frames, _, _] = clips.dims();
         if frames < 2 {
             return Err(ModelError::Frames { what: format!("{frames} in a clip to train on, wanted two or more") });
@@ -98,8 +94,10 @@ fn fold<B: Backend>(layer: &mut Linear<B>, norm: &BatchNorm<B>) {
     let (mean, variance) = (norm.running_mean.value_sync(), norm.running_var.value_sync());
     let scale = norm.gamma.val() / (variance + norm.epsilon).sqrt(); //              [out]
     let bias = layer.bias.as_ref().map_or_else(|| mean.zeros_like(), |bias| bias.val());
-    layer.weight = Param::from_tensor(layer.weight.val() * scale.clone().unsqueeze()); // [in, out]
-    layer.bias = Some(Param::from_tensor((bias - mean) * scale + norm.beta.val()));
+    let weight = layer.weight.val() * scale.clone().unsqueeze(); //                   [in, out]
+    // Detached, since a parameter is nothing that was computed.
+    layer.weight = Param::from_tensor(weight.detach());
+    layer.bias = Some(Param::from_tensor(((bias - mean) * scale + norm.beta.val()).detach()));
 }
 
 /// The loss that LeWorldModel is trained with, encoder and predictor at once and from nothing.

@@ -103,7 +103,12 @@ mod tests {
 
     fn normal(count: usize, scale: f64, seed: u64) -> Vec<f64> {
         let mut rng = rng(seed);
-        (0..count).map(|_| { let x: f64 = StandardNormal.sample(&mut rng); x * scale }).collect()
+        (0..count)
+            .map(|_| {
+                let x: f64 = StandardNormal.sample(&mut rng);
+                x * scale
+            })
+            .collect()
     }
 
     fn tensor<B: Backend>(values: &[f64], shape: [usize; 3]) -> Tensor<B, 3> {
