@@ -21,7 +21,7 @@ const GAP: usize = 8;
 /// Places along a side of the box that imagined states are compared with.
 const PLACES: usize = 41;
 /// Imagined paths beside the planned one.
-const CANDIDATES: usize = 24;
+const CANDIDATES: usize = 16;
 
 const PAPER: Colour = [255.0; 3];
 const GOAL: Colour = [22.0, 128.0, 112.0];
@@ -58,7 +58,7 @@ impl Atlas {
     }
 }
 
-/// Draws a task and what became of it: left the box with start and goal; in the middle the distance of states to the goal's, random sequences as the
+/// Draws a task and what became of it. Left the box with start and goal; in the middle the distance of states to the goal's, random sequences as the
 /// model expects them to end up, and the plan; right what happened. Below, the pictures that the model saw.
 pub(crate) fn draw(player: &Player, task: Task, attempt: &Attempt, seed: u64) -> Result<Canvas, ModelError> {
     let (width, frame) = (3 * PANEL + 4 * MARGIN, SIDE * ZOOM);
@@ -75,35 +75,18 @@ pub(crate) fn draw(player: &Player, task: Task, attempt: &Attempt, seed: u64) ->
 
     let atlas = Atlas::of(player)?;
     shade(&mut canvas, &atlas, player.look(task.goal)?.squeeze_dim(0), |dot| on(expected, dot));
-    let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let steps = player.cem.horizon;
-    let mut sequences: Vec<Vec<Push>> =
-        (0..CANDIDATES).map(|_| (0..steps).map(|_| random_push(&mut rng)).collect()).collect();
-    let (start, goal) = (player.look(task.start)?, player.look(task.goal)?);
-    let plan = player.cem.plan(&player.world, start, goal, &[], &Noise::Seeded(seed))?;
-    sequences.push(plan.actions.iter().map(|action| [action[0], action[1]]).collect());
-    let paths = imagine(player, &atlas, task.start, &sequences)?;
-    for (i, path) in paths.iter().enumerate() {
-        let is_plan = i == CANDIDATES;
-        let (thick, share) = if is_plan { (4.0, 1.0) } else { (1.5, 0.35) };
-        for pair in path.windows(2) {
-            canvas.line(on(expected, pair[0]), on(expected, pair[1]), thick, THOUGHT, share);
-        }
-        for &dot in path.iter().skip(1).filter(|_| is_plan) {
-            canvas.disc(on(expected, dot), 5.0, THOUGHT, 1.0);
-        }
+    let on_all = |left, path: &[Dot]| path.iter().map(|&dot| on(left, dot)).collect::<Vec<_>>();
+    let (candidates, plan) = thoughts(player, &atlas, task, seed)?;
+    for path in &candidates {
+        trail(&mut canvas, &on_all(expected, path), 1.5, 0.3);
     }
+    trail(&mut canvas, &on_all(expected, &plan), 4.0, 1.0);
     canvas.disc(on(expected, task.start), 0.5 * radius, PAINT, 1.0);
 
     for &dot in &attempt.path[1..] {
         canvas.disc(on(happened, dot), radius, PAINT, 0.22);
     }
-    for pair in attempt.path.windows(2) {
-        canvas.line(on(happened, pair[0]), on(happened, pair[1]), 3.0, THOUGHT, 1.0);
-    }
-    for &dot in &attempt.path {
-        canvas.disc(on(happened, dot), 4.0, THOUGHT, 1.0);
-    }
+    trail(&mut canvas, &on_all(happened, &attempt.path), 3.0, 1.0);
     for left in lefts {
         canvas.ring(on(left, task.goal), radius, 4.0, GOAL);
     }
@@ -115,6 +98,29 @@ pub(crate) fn draw(player: &Player, task: Task, attempt: &Attempt, seed: u64) ->
         }
     }
     Ok(canvas)
+}
+
+/// A path as a line, with a bead at each place when it is drawn in full.
+fn trail(canvas: &mut Canvas, path: &[Point], width: f64, share: f64) {
+    for pair in path.windows(2) {
+        canvas.line(pair[0], pair[1], width, THOUGHT, share);
+    }
+    for &place in path.iter().filter(|_| share == 1.0) {
+        canvas.disc(place, width / 2.0 + 3.0, THOUGHT, 1.0);
+    }
+}
+
+/// Where the model expects random sequences of pushes to lead, and where the first plan.
+fn thoughts(player: &Player, atlas: &Atlas, task: Task, seed: u64) -> Result<(Vec<Vec<Dot>>, Vec<Dot>), ModelError> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut sequence = || (0..player.cem.horizon).map(|_| random_push(&mut rng)).collect::<Vec<Push>>();
+    let mut sequences: Vec<Vec<Push>> = (0..CANDIDATES).map(|_| sequence()).collect();
+    let (start, goal) = (player.look(task.start)?, player.look(task.goal)?);
+    let plan = player.cem.plan(&player.world, start, goal, &[], &Noise::Seeded(seed))?;
+    sequences.push(plan.actions.iter().map(|action| [action[0], action[1]]).collect());
+    let mut paths = imagine(player, atlas, task.start, &sequences)?;
+    let planned = paths.pop().expect("a sequence was pushed");
+    Ok((paths, planned))
 }
 
 /// Colours the free places of the middle panel by how far their states are from the goal's.
