@@ -42,6 +42,8 @@ mod self_check;
 mod shapes;
 pub mod tail;
 mod trace;
+#[cfg(feature = "train")]
+pub mod train;
 mod walk;
 pub mod world;
 
