@@ -155,7 +155,7 @@ impl<B: Backend> Jepa<B> {
     }
 
     /// What the head of the bundle reads; the output as the family pools it when there is none.
-    fn head_reads(&self) -> HeadReads {
+    pub(crate) fn head_reads(&self) -> HeadReads {
         self.hparams().head.as_ref().map_or_else(HeadReads::default, HeadReads::from)
     }
 

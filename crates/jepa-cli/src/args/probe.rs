@@ -5,6 +5,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand, ValueEnum};
 use jepa_gguf::schema::HeadPool;
 use jepa_models::LayerSelection;
+use jepa_models::tail::Unfreeze;
 
 use super::ModelArgs;
 
@@ -41,10 +42,16 @@ pub(crate) struct ProbeTrainArgs {
     /// Blocks counted from 0, `last`, `last4`: pooled and joined (linear, knn), or joined as tokens (attentive) [default: the output]
     #[arg(long, value_name = "3,7,last")]
     pub(crate) layers: Option<LayerSelection>,
+    /// Train inside the encoder too: its last N blocks (`last:N`), or all its norms (`norms`) (linear, attentive)
+    #[arg(long, value_name = "last:N|norms", conflicts_with = "layers")]
+    pub(crate) unfreeze: Option<Unfreeze>,
+    /// Pieces that a step is computed in, one after the other, to take less memory
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub(crate) accumulate: NonZeroUsize,
     /// Most passes over the data; it ends earlier when 20 bring nothing
     #[arg(long, value_name = "N", default_value = "100")]
     pub(crate) epochs: NonZeroUsize,
-    /// Learning rate at the start [default: 0.01 for linear, 0.001 for attentive]
+    /// Learning rate at the start [default: 0.01 for linear, 0.001 for attentive, 0.0003 with --unfreeze]
     #[arg(long, value_name = "RATE", value_parser = positive)]
     pub(crate) lr: Option<f64>,
     /// Inputs encoded at once, and examples of one step of the training [default: 8, and a sixteenth of the examples from 16 to 256]

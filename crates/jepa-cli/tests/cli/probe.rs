@@ -291,3 +291,50 @@ fn the_confusion_matrix_is_a_picture_that_appears_whole() {
     assert_eq!(s.run(&["probe", "eval", "-m", "out.gguf", "test", "--confusion", "c.jpg"]).code, 2);
     assert_eq!(s.run(&["probe", "eval", "-m", "out.gguf", "test", "--confusion", "absent/c.png"]).code, 3);
 }
+
+/// The last block, or the norms, are trained with the head; what is not trained stays as it is byte for byte, and the file runs like any other.
+#[test]
+fn parts_of_the_encoder_are_trained_and_written() {
+    let s = with_shapes(3, 12, 6);
+    let original = jepa_gguf::Gguf::open(tiny()).unwrap();
+    let matrix = |block: usize| format!("enc.blk.{block}.ffn_up.weight");
+    let norm = "enc.blk.0.ln1.weight";
+    for (unfreeze, kind, moved, kept) in [
+        ("last:1", "linear", vec![matrix(1), "enc.norm.weight".to_owned()], vec![matrix(0), norm.to_owned()]),
+        ("norms", "attentive", vec![norm.to_owned(), "enc.norm.bias".to_owned()], vec![matrix(0), matrix(1)]),
+    ] {
+        let args = ["probe", "train", "-q", "-m", &tiny(), "train", "-o", "tuned.gguf", "--kind", kind, "--json"];
+        let rest = ["--unfreeze", unfreeze, "--epochs", "12", "--accumulate", "2", "--lr", "0.003"];
+        let trained = json(&s.good(&[&args[..], &rest].concat()).stdout);
+        assert!(trained["accuracy"].as_f64().unwrap() > 0.5, "{trained}");
+        let tuned = jepa_gguf::Gguf::open(s.path("tuned.gguf")).unwrap();
+        let values = |file: &jepa_gguf::Gguf, name: &str| file.tensor(name).unwrap().to_f32();
+        for name in moved {
+            assert_ne!(values(&tuned, &name), values(&original, &name), "{unfreeze}: {name}");
+        }
+        for name in kept {
+            assert_eq!(
+                tuned.tensor(&name).unwrap().bytes(),
+                original.tensor(&name).unwrap().bytes(),
+                "{unfreeze}: {name}"
+            );
+        }
+        let judged = json(&s.good(&["probe", "eval", "-q", "-m", "tuned.gguf", "test", "--json"]).stdout);
+        assert!(judged["accuracy"].as_f64().unwrap() > 0.5, "{judged}");
+        let first = bytes(&s, "tuned.gguf");
+        s.good(&[&args[..], &rest].concat());
+        assert_eq!(bytes(&s, "tuned.gguf"), first, "{unfreeze}: a second run");
+    }
+}
+
+#[test]
+fn what_cannot_be_unfrozen_is_refused() {
+    let s = with_shapes(2, 3, 0);
+    let train = |rest: &[&str]| refusal(&s, &[&["probe", "train", "-q", "-m", &tiny(), "train"], rest].concat(), 2);
+    let too_many = train(&["-o", "o.gguf", "--unfreeze", "last:3"]);
+    assert!(too_many.contains("layer last:3: the encoder has layers 0 to 1"), "{too_many}");
+    let words = train(&["-o", "o.gguf", "--unfreeze", "all"]);
+    assert!(words.contains("`all` is neither `last:N` nor `norms`"), "{words}");
+    let knn = train(&["--kind", "knn", "--unfreeze", "norms"]);
+    assert!(knn.contains("trains nothing"), "{knn}");
+}

@@ -16,7 +16,7 @@
 //! let values: Vec<f32> = (0..20).map(|i| i as f32 - 9.5).collect();
 //! let features = Features::new(values, vec![1], (0..20).map(|i| i / 10).collect())?;
 //! let split = Split::new(features.classes(), 0.2, 7);
-//! let options = TrainingOptions { epochs: 20, lr: 0.1, weight_decay: 0.0, batch: 8, seed: 7, patience: 20 };
+//! let options = TrainingOptions { epochs: 20, lr: 0.1, weight_decay: 0.0, batch: 8, accumulate: 1, seed: 7, patience: 20 };
 //! let mut training = Training::new(linear_probe::<Autodiff<Flex>>(1, 2, &Default::default()), options);
 //! while !training.is_over() {
 //!     training.run_epoch(&features, &split)?;
@@ -29,6 +29,7 @@
 mod attentive;
 mod evaluation;
 mod examples;
+mod fine_tuned;
 mod knn;
 mod linear;
 mod split;
@@ -38,6 +39,7 @@ mod training;
 pub use attentive::{attentive_config, attentive_probe};
 pub use evaluation::{ClassScore, Evaluation};
 pub use examples::{Examples, Features};
+pub use fine_tuned::FineTuned;
 pub use knn::nearest_neighbours;
 pub use linear::{fold, linear_probe};
 pub use split::Split;

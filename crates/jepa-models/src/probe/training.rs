@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 use burn::module::AutodiffModule;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::adaptor::OptimizerAdaptor;
-use burn::optim::{AdamW, AdamWConfig, GradientsParams, Optimizer};
+use burn::optim::{AdamW, AdamWConfig, GradientsAccumulator, GradientsParams, Optimizer};
 use burn::prelude::*;
 use burn::record::{FullPrecisionSettings, NamedMpkBytesRecorder, Recorder};
 use burn::tensor::backend::AutodiffBackend;
@@ -36,6 +36,8 @@ pub struct TrainingOptions {
     pub weight_decay: f32,
     /// Examples of one step.
     pub batch: usize,
+    /// Pieces that a step is computed in, one after the other, to take less memory; their gradients are added.
+    pub accumulate: usize,
     /// Decides the order of the examples.
     pub seed: u64,
     /// Epochs without a better result after which the training ends.
@@ -136,7 +138,7 @@ impl<B: AutodiffBackend, M: AutodiffModule<B>> Training<B, M> {
         let Some(device) = self.model.devices().into_iter().next().filter(|_| !split.train.is_empty()) else {
             return Err(ModelError::Probe { what: "there is no example to learn from".to_owned() });
         };
-        let TrainingOptions { epochs, lr, batch, seed, .. } = self.options;
+        let TrainingOptions { epochs, lr, batch, accumulate, seed, .. } = self.options;
         let epoch = self.history.len();
         let mut random = ChaCha8Rng::seed_from_u64(seed);
         random.set_stream(epoch as u64 + 1);
@@ -145,19 +147,24 @@ impl<B: AutodiffBackend, M: AutodiffModule<B>> Training<B, M> {
         let cross_entropy = CrossEntropyLossConfig::new().init(&device);
         let mut sum = 0.0;
         for (step, indices) in order.chunks(batch.max(1)).enumerate() {
-            let inputs = Tensor::<B, D>::from_data(examples.batch(indices)?, &device);
-            let classes: Vec<i64> = indices.iter().map(|&i| examples.classes()[i] as i64).collect();
-            let classes = Tensor::<B, 1, Int>::from_data(TensorData::new(classes, [indices.len()]), &device);
-            let loss = cross_entropy.forward(self.model.scores(inputs), classes);
-            let value: f64 = loss.clone().into_scalar().elem();
-            if !value.is_finite() {
-                return Err(ModelError::Diverged { epoch: epoch + 1 });
+            let mut gradients = GradientsAccumulator::new();
+            for piece in indices.chunks(indices.len().div_ceil(accumulate.max(1))) {
+                let inputs = Tensor::<B, D>::from_data(examples.batch(piece)?, &device);
+                let classes: Vec<i64> = piece.iter().map(|&i| examples.classes()[i] as i64).collect();
+                let classes = Tensor::<B, 1, Int>::from_data(TensorData::new(classes, [piece.len()]), &device);
+                let loss = cross_entropy.forward(self.model.scores(inputs), classes);
+                let value: f64 = loss.clone().into_scalar().elem();
+                if !value.is_finite() {
+                    return Err(ModelError::Diverged { epoch: epoch + 1 });
+                }
+                sum += value * piece.len() as f64;
+                // A piece weighs as many examples as it has.
+                let loss = loss * (piece.len() as f64 / indices.len() as f64);
+                gradients.accumulate(&self.model, GradientsParams::from_grads(loss.backward(), &self.model));
             }
-            sum += value * indices.len() as f64;
-            let gradients = GradientsParams::from_grads(loss.backward(), &self.model);
             let done = (epoch as f64 + (step * batch) as f64 / order.len() as f64) / epochs as f64;
             let lr = lr * 0.5 * (1.0 + (PI * done).cos());
-            self.model = self.optimizer.step(lr, self.model.clone(), gradients);
+            self.model = self.optimizer.step(lr, self.model.clone(), gradients.grads());
         }
         let held_out = match split.held_out.is_empty() {
             true => None,
@@ -280,7 +287,7 @@ mod tests {
     }
 
     fn options(epochs: usize) -> TrainingOptions {
-        TrainingOptions { epochs, lr: 0.05, weight_decay: 1e-4, batch: 16, seed: 3, patience: epochs }
+        TrainingOptions { epochs, lr: 0.05, weight_decay: 1e-4, batch: 16, accumulate: 1, seed: 3, patience: epochs }
     }
 
     type Linear = Training<Autodiff<Flex>, LinearHead<Autodiff<Flex>>>;
@@ -292,6 +299,25 @@ mod tests {
     fn weights(training: &Linear) -> (Vec<f32>, Vec<f32>) {
         let values = |head: &LinearHead<Flex>| head.cls.weight.val().into_data().to_vec::<f32>().unwrap();
         (values(&training.best()), values(&training.model.valid()))
+    }
+
+    /// 16 examples as 16, 8 + 8 or 6 + 6 + 4: the same steps up to rounding.
+    #[test]
+    fn pieces_of_a_step_add_up_to_it() {
+        let (features, split) = corners();
+        let trained = |accumulate| {
+            let options = TrainingOptions { accumulate, ..options(3) };
+            let mut training: Linear = Training::new(linear_probe(2, 4, &Default::default()), options);
+            while !training.is_over() {
+                training.run_epoch(&features, &split).unwrap();
+            }
+            weights(&training).1
+        };
+        let whole = trained(1);
+        for pieces in [2, 3, 100] {
+            let worst = whole.iter().zip(trained(pieces)).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(worst < 1e-4, "{pieces}: {worst}");
+        }
     }
 
     #[test]

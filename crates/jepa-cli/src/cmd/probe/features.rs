@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use burn::prelude::*;
-use jepa_models::{EncodeOptions, HeadReads, Jepa, ModelError, Pixels, Trace};
+use jepa_models::{EncodeOptions, Entering, HeadReads, Jepa, ModelError, Pixels, Trace};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -20,13 +20,23 @@ use crate::exit::{CliError, say_on_stderr};
 use crate::inputs::Cuts;
 use crate::output::PartialFile;
 
+/// The rows of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Takes {
+    /// One vector.
+    Pooled,
+    /// All tokens.
+    Tokens,
+    /// The tokens that enter a block.
+    Entering(usize),
+}
+
 /// What is taken of every input.
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     /// Pooling and layers.
     pub(super) reads: HeadReads,
-    /// One vector, or all tokens.
-    pub(super) pooled: bool,
+    pub(super) takes: Takes,
     /// Random crops and mirror images besides.
     pub(super) augmented: usize,
     /// What these are drawn from.
@@ -50,6 +60,16 @@ pub(super) struct About {
     pub(super) places: Vec<usize>,
     /// Inputs that failed, and why.
     pub(super) failed: Vec<(String, String)>,
+    /// Where tokens that enter a block stand.
+    pub(super) entered: Option<Entered>,
+}
+
+/// The grid of tokens that enter a block, and how many stand before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Entered {
+    /// Tubelets, rows and columns.
+    pub(super) grid: [usize; 3],
+    pub(super) prefix: usize,
 }
 
 /// The features of every input of `dataset`, and the name they are cached under.
@@ -107,8 +127,11 @@ pub(super) fn extract<B: Backend>(
 fn bytes<B: Backend>(model: &Jepa<B>, dataset: &Dataset, wanted: &Wanted) -> u64 {
     let config = model.encoder().config();
     let h = &config.hparams;
-    let tokens =
-        if wanted.pooled { 1 } else { config.native_grid().tokens() + usize::from(h.cls_token) + h.n_registers };
+    let tokens = if wanted.takes == Takes::Pooled {
+        1
+    } else {
+        config.native_grid().tokens() + usize::from(h.cls_token) + h.n_registers
+    };
     let factors =
         [dataset.inputs.len(), 1 + wanted.augmented, wanted.reads.layers.len().max(1), tokens, h.embed_dim, 4];
     factors.iter().fold(1, |product: u64, &n| product.saturating_mul(n as u64))
@@ -129,13 +152,25 @@ impl<B: Backend> Sink<'_, B> {
     }
 }
 
+impl<B: Backend> Sink<'_, B> {
+    /// **Shapes** `[batch, chans, frames, height, width]` → `[batch, ..]`.
+    fn features(&mut self, pixels: Pixels<B>) -> Result<TensorData, ModelError> {
+        let Wanted { reads, takes, .. } = self.wanted;
+        let encoder = self.model.encoder();
+        if let Takes::Entering(first) = takes {
+            let Entering { tokens, grid, prefix } = encoder.encode_until(pixels, *first)?;
+            self.rows.about.entered = Some(Entered { grid: [grid.frames, grid.rows, grid.cols], prefix });
+            return Ok(tokens.into_data());
+        }
+        let options = EncodeOptions { layers: &reads.layers, ..Default::default() };
+        let out = encoder.encode_with(pixels, options, &mut Trace::none())?;
+        Ok(if *takes == Takes::Pooled { out.pooled_for(reads)?.into_data() } else { out.joined_layers().into_data() })
+    }
+}
+
 impl<B: Backend> Consumer<B> for Sink<'_, B> {
     fn push(&mut self, names: &[String], pixels: Pixels<B>) -> Result<Vec<(String, String)>, CliError> {
-        let Wanted { reads, pooled, .. } = self.wanted;
-        let options = EncodeOptions { layers: &reads.layers, ..Default::default() };
-        let features = self.model.encoder().encode_with(pixels, options, &mut Trace::none()).and_then(|out| {
-            Ok(if *pooled { out.pooled_for(reads)?.into_data() } else { out.joined_layers().into_data() })
-        });
+        let features = self.features(pixels);
         let all_failed = |error: String| Ok(names.iter().map(|name| (name.clone(), error.clone())).collect());
         let data = match features {
             Ok(data) => data,
@@ -176,13 +211,14 @@ impl<B: Backend> Consumer<B> for Sink<'_, B> {
 /// the head does not; of an input its name, length and time of change count.
 fn key<B: Backend>(model: &Jepa<B>, dataset: &Dataset, wanted: &Wanted, shared: &Shared) -> String {
     let mut hash = Sha256::new();
-    let Wanted { reads, pooled, augmented, seed, .. } = wanted;
+    let Wanted { reads, takes, augmented, seed, .. } = wanted;
     let seed = if *augmented > 0 { *seed } else { 0 };
     hash.update(format!(
-        "jepa-cli {} {} {} {reads:?} {pooled} {augmented} {seed}\n",
+        "jepa-cli {} {} {} {} {reads:?} {takes:?} {augmented} {seed}\n",
         env!("CARGO_PKG_VERSION"),
         std::any::type_name::<B>(),
-        shared.precision.word()
+        shared.precision.word(),
+        shared.dtype.dtype().name()
     ));
     let file = model.bundle().gguf();
     for (key, value) in file.metadata().iter() {

@@ -8,16 +8,19 @@ use burn::prelude::*;
 use burn_store::ModuleSnapshot;
 use jepa_gguf::BundleWriter;
 use jepa_gguf::schema::{HeadHparams, HeadKind};
+use jepa_models::head::AttentiveHeadConfig;
+use jepa_models::nn::Grid;
 use jepa_models::probe::{
-    Evaluation, Features, Scores, Split, Standardiser, Training, TrainingOptions, attentive_config, attentive_probe,
-    evaluate, fold, linear_probe, nearest_neighbours,
+    Evaluation, Features, FineTuned, Scores, Split, Standardiser, Training, TrainingOptions, attentive_config,
+    attentive_probe, evaluate, fold, linear_probe, nearest_neighbours,
 };
+use jepa_models::tail::{EncoderTail, Unfreeze};
 use jepa_models::{HeadReads, Jepa, ModelError};
 use serde::Serialize;
 
 use super::dashboard::Display;
 use super::dataset::Dataset;
-use super::features::{About, Rows, Wanted, extract};
+use super::features::{About, Entered, Rows, Takes, Wanted, extract};
 use crate::args::{ProbeKind, ProbeTrainArgs, Shared};
 use crate::backend::{Task, run_on};
 use crate::cmd::model::{load, model_error, write_error};
@@ -36,6 +39,9 @@ const NEIGHBOURS: usize = 20;
 const WEIGHT_DECAY: f32 = 1e-3;
 
 pub(super) fn run(args: &ProbeTrainArgs, shared: &Shared) -> Result<(), CliError> {
+    if let (Some(unfreeze), ProbeKind::Knn) = (args.unfreeze, args.kind) {
+        return Err(CliError::usage(format!("--unfreeze {unfreeze}: --kind knn trains nothing")));
+    }
     match (&args.output, args.kind) {
         (Some(_), ProbeKind::Knn) => {
             return Err(CliError::usage("--kind knn trains no head, so there is no -o to write"));
@@ -70,7 +76,7 @@ impl Task for Train<'_> {
         let model = load::<B>(&args.model, &device, shared)?;
         let config = model.encoder().config();
         let wanted = wanted(args, &model)?;
-        if wanted.pooled {
+        if args.kind != ProbeKind::Attentive {
             config.check_pool(wanted.reads.pool).map_err(refuse)?;
         }
         let dataset = Dataset::read(&args.data, model.preprocess().takes_clips())?;
@@ -79,7 +85,7 @@ impl Task for Train<'_> {
             return Err(CliError::input(args.data.display().to_string(), what));
         }
         let (rows, key) = extract(&model, &args.model.model, &dataset, &wanted, &device, shared)?;
-        let Rows { values, about: About { row_shape, places, failed } } = rows;
+        let Rows { values, about: About { row_shape, places, failed, entered } } = rows;
         let tally = Tally { total: dataset.inputs.len(), failed: failed.len() };
         let classes: Vec<usize> = places.iter().map(|&place| dataset.classes[place]).collect();
         if let Some(gone) = (0..dataset.labels.len()).find(|class| !classes.contains(class)) {
@@ -91,10 +97,11 @@ impl Task for Train<'_> {
         let classes = classes.into_iter().flat_map(|class| std::iter::repeat_n(class, views)).collect();
         let features = Features::new(values, row_shape, classes).map_err(refuse)?;
         let job = Job { args, shared, model: &model, dataset: &dataset, wanted: &wanted, split, key, tally };
-        let trained = match args.kind {
-            ProbeKind::Knn => job.neighbours(&features, &device)?,
-            ProbeKind::Linear => job.linear(features, &device)?,
-            ProbeKind::Attentive => job.attentive(&features, &device)?,
+        let trained = match (args.kind, args.unfreeze, entered) {
+            (ProbeKind::Knn, ..) => job.neighbours(&features, &device)?,
+            (kind, Some(unfreeze), Some(entered)) => job.fine_tuned(kind, unfreeze, entered, &features, &device)?,
+            (ProbeKind::Linear, ..) => job.linear(features, &device)?,
+            (ProbeKind::Attentive, ..) => job.attentive(&features, &device)?,
         };
         report::print(&trained, shared)?;
         tally.verdict()
@@ -108,9 +115,16 @@ fn wanted<B: Backend>(args: &ProbeTrainArgs, model: &Jepa<B>) -> Result<Wanted, 
     // The last block alone is the encoder's output, which needs no key in the file.
     let usual = layers == [hparams.enc.n_layer - 1] && hparams.enc.hier_layers.is_empty();
     let layers = if usual { Vec::new() } else { layers };
+    let first = args.unfreeze.map(|unfreeze| unfreeze.first_block(hparams.enc.n_layer)).transpose();
+    let first = first.map_err(|error| model_error(&args.model.model, error))?;
+    let takes = match (first, args.kind) {
+        (Some(first), _) => Takes::Entering(first),
+        (None, ProbeKind::Attentive) => Takes::Tokens,
+        (None, ProbeKind::Linear | ProbeKind::Knn) => Takes::Pooled,
+    };
     Ok(Wanted {
         reads: HeadReads { pool: args.pool.into(), layers },
-        pooled: args.kind != ProbeKind::Attentive,
+        takes,
         augmented: args.augment.into(),
         seed: args.seed,
         batch: args.batch.map_or(ENCODED, Into::into),
@@ -120,6 +134,12 @@ fn wanted<B: Backend>(args: &ProbeTrainArgs, model: &Jepa<B>) -> Result<Wanted, 
 /// Examples of one step, when the user does not say: few examples make enough steps that way, many do not take forever.
 fn usual_batch(examples: usize) -> usize {
     (examples / 16).clamp(16, 256)
+}
+
+/// The kind of an attentive head, as keys say it.
+fn attentive_kind(config: &AttentiveHeadConfig) -> HeadKind {
+    let &AttentiveHeadConfig { n_pool_layers, ffn_dim, xattn_ffn_dim, .. } = config;
+    HeadKind::AttentivePool { n_pool_layers, ffn_dim, xattn_ffn_dim }
 }
 
 /// Everything that a training has to know.
@@ -164,7 +184,7 @@ impl<B: Backend> Job<'_, B> {
         standardiser.apply(&mut features);
         let start = linear_probe::<Autodiff<B>>(features.width(), self.n_classes(), device);
         let (head, trained) = self.fit::<_, 2>(start, &features, 1e-2)?;
-        self.write(HeadKind::LinearCls, &fold(&head, &standardiser))?;
+        self.write_with(HeadKind::LinearCls, &fold(&head, &standardiser), None)?;
         Ok(trained)
     }
 
@@ -172,9 +192,45 @@ impl<B: Backend> Job<'_, B> {
         let config = attentive_config(&self.model.hparams().enc, self.n_classes());
         let start = attentive_probe::<Autodiff<B>>(&config, self.args.seed, device);
         let (head, trained) = self.fit::<_, 3>(start, features, 1e-3)?;
-        let (n_pool_layers, ffn_dim, xattn_ffn_dim) = (config.n_pool_layers, config.ffn_dim, config.xattn_ffn_dim);
-        self.write(HeadKind::AttentivePool { n_pool_layers, ffn_dim, xattn_ffn_dim }, &head)?;
+        self.write_with(attentive_kind(&config), &head, None)?;
         Ok(trained)
+    }
+
+    /// A head with the part of the encoder that `unfreeze` names.
+    fn fine_tuned(
+        &self,
+        kind: ProbeKind,
+        unfreeze: Unfreeze,
+        entered: Entered,
+        features: &Features,
+        device: &B::Device,
+    ) -> Result<Trained, CliError> {
+        const LR: f64 = 3e-4;
+        let refuse = |error| self.refuse(error);
+        // Weights are read when they are asked for: those of frozen blocks never are.
+        let tracked = Jepa::<Autodiff<B>>::from_bundle(self.model.bundle().clone(), device).map_err(refuse)?;
+        let [frames, rows, cols] = entered.grid;
+        let grid = Grid { frames, rows, cols };
+        let tail = EncoderTail::new(tracked.encoder(), unfreeze, grid, entered.prefix).map_err(refuse)?;
+        let pool = self.args.pool.into();
+        match kind {
+            ProbeKind::Attentive => {
+                let config = attentive_config(&self.model.hparams().enc, self.n_classes());
+                let head = attentive_probe::<Autodiff<B>>(&config, self.args.seed, device);
+                let start = FineTuned::new(tail, head, pool).map_err(refuse)?;
+                let (FineTuned { tail, head, .. }, trained) = self.fit::<_, 3>(start, features, LR)?;
+                self.write_with(attentive_kind(&config), &head, Some((&tail, unfreeze)))?;
+                Ok(trained)
+            }
+            _ => {
+                let width = self.model.hparams().enc.embed_dim;
+                let head = linear_probe::<Autodiff<B>>(width, self.n_classes(), device);
+                let start = FineTuned::new(tail, head, pool).map_err(refuse)?;
+                let (FineTuned { tail, head, .. }, trained) = self.fit::<_, 3>(start, features, LR)?;
+                self.write_with(HeadKind::LinearCls, &head, Some((&tail, unfreeze)))?;
+                Ok(trained)
+            }
+        }
     }
 
     /// Trains, from a checkpoint of the same run where there is one, and gives the best head.
@@ -194,12 +250,13 @@ impl<B: Backend> Job<'_, B> {
             lr: args.lr.unwrap_or(lr),
             weight_decay: WEIGHT_DECAY,
             batch: args.batch.map_or_else(|| usual_batch(split.train.len()), Into::into),
+            accumulate: args.accumulate.into(),
             seed: args.seed,
             patience: PATIENCE,
         };
         let (epochs, batch) = (options.epochs, options.batch);
         let run = format!("{} {:?} {options:?} {}", self.key, self.dataset.labels, args.val_split);
-        let run = format!("{run} {:?}", features.classes());
+        let run = format!("{run} {:?} {:?}", features.classes(), args.unfreeze);
         let checkpoint = self.checkpoint();
         let mut training = match std::fs::read(&checkpoint) {
             Ok(bytes) => match Training::resume(start.clone(), options.clone(), &run, &bytes) {
@@ -246,16 +303,33 @@ impl<B: Backend> Job<'_, B> {
         beside(self.output(), ".checkpoint")
     }
 
-    /// Writes the bundle with its head; the checkpoint has served.
-    fn write<M: ModuleSnapshot<B>>(&self, kind: HeadKind, head: &M) -> Result<(), CliError> {
+    /// Writes the bundle with its head and what was trained of the encoder; the checkpoint has served.
+    fn write_with<M: ModuleSnapshot<B>>(
+        &self,
+        kind: HeadKind,
+        head: &M,
+        tail: Option<(&EncoderTail<B>, Unfreeze)>,
+    ) -> Result<(), CliError> {
         let output = self.output();
         let mut keys = HeadHparams::new(kind, self.n_classes(), Some(self.dataset.labels.clone()));
-        if self.wanted.pooled {
+        if self.args.kind == ProbeKind::Linear {
             keys.pool = self.args.pool;
         }
         keys.layers.clone_from(&self.wanted.reads.layers);
         let mut writer = BundleWriter::from_bundle(self.model.bundle());
         writer.set_head(&keys).put_module("head.", head);
+        if let Some((tail, unfreeze)) = tail {
+            for (i, block) in tail.blk.iter().enumerate() {
+                let at = format!("enc.blk.{}.", tail.first() + i);
+                match unfreeze {
+                    Unfreeze::Last(_) => writer.put_module(&at, block),
+                    Unfreeze::Norms => {
+                        writer.put_module(&format!("{at}ln1."), &block.ln1).put_module(&format!("{at}ln2."), &block.ln2)
+                    }
+                };
+            }
+            writer.put_module("enc.norm.", &tail.norm);
+        }
         let writing = writer.start(output).map_err(|error| write_error(output, error))?;
         let _unfinished = Unfinished::new(writing.temporary_path());
         writing.finish().map_err(|error| write_error(output, error))?;
