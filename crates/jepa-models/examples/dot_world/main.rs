@@ -58,7 +58,7 @@ enum Command {
         /// Seed of the tasks and of the draws
         #[arg(long, default_value_t = 0)]
         seed: u64,
-        /// Draw the first task to this PNG
+        /// Draw the first task whose straight way is walled off to this PNG
         #[arg(long)]
         picture: Option<PathBuf>,
     },
@@ -106,18 +106,19 @@ fn plan(model: &Path, count: usize, seed: u64, picture: Option<&Path>) -> Result
     let (world, preprocess) = model::open(model)?;
     let player = Player::new(world, preprocess);
     let tasks = Task::draw(count, seed);
+    let pictured = tasks.iter().find(|task| task.is_walled_off());
     let start = Instant::now();
     let (mut planned, mut played, mut pushes) = (0, 0, 0);
-    for (&task, seed) in tasks.iter().zip(seed..) {
-        let attempt = player.pursue(task, seed)?;
-        if let Some(path) = picture.filter(|_| task == tasks[0]) {
-            picture::draw(&player, task, &attempt, seed)?.save(path)?;
+    for (task, seed) in tasks.iter().zip(seed..) {
+        let attempt = player.pursue(*task, seed)?;
+        if let Some(path) = picture.filter(|_| pictured == Some(task)) {
+            picture::draw(&player, *task, &attempt, seed)?.save(path)?;
         }
         if attempt.reached {
             planned += 1;
             pushes += attempt.path.len() - 1;
         }
-        played += usize::from(wander(task, seed).reached);
+        played += usize::from(wander(*task, seed).reached);
     }
     println!("within {CLOSE} of a goal in the other room, after at most {PUSHES} pushes:");
     println!("planner      {planned} of {count}, {:.1} pushes on average", pushes as f64 / f64::from(planned.max(1)));

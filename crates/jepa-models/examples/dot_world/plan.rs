@@ -2,16 +2,20 @@
 
 use burn::prelude::*;
 use burn_flex::Flex;
-use jepa_models::plan::{Cem, FreeAction, Observation};
+use jepa_models::plan::{Cem, FreeAction, Noise};
 use jepa_models::world::{LewmWorld, WorldModel};
 use jepa_models::{ModelError, Preprocess};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
-use crate::world::{Dot, Push, RADIUS, SIDE, random_push};
+use crate::world::{DOOR, Dot, RADIUS, SIDE, random_push};
 
 /// Pushes that an attempt has.
-pub(crate) const PUSHES: usize = 30;
+pub(crate) const PUSHES: usize = 20;
+/// Pushes after which a plan is to end at the goal.
+const APPOINTED: usize = 8;
+/// Pushes that are done before the next look.
+const AT_ONCE: usize = 2;
 /// The goal is reached when the dot's centre is closer to it than this.
 pub(crate) const CLOSE: f64 = RADIUS;
 
@@ -32,6 +36,11 @@ impl Task {
             std::iter::repeat_with(|| Self { start: Dot::somewhere(&mut rng), goal: Dot::somewhere(&mut rng) });
         pairs.by_ref().filter(|task| task.start.in_left_room() != task.goal.in_left_room()).take(count).collect()
     }
+
+    /// Whether the wall stands on the straight way: both places are above the door.
+    pub(crate) fn is_walled_off(self) -> bool {
+        self.start.y < DOOR[0] && self.goal.y < DOOR[0]
+    }
 }
 
 /// What became of a task.
@@ -51,32 +60,26 @@ pub(crate) struct Player {
     pub(crate) cem: Cem,
 }
 
-/// Why a pursuit ends before its last push.
-enum Stop {
-    Reached,
-    Failed(ModelError),
-}
-
-impl From<ModelError> for Stop {
-    fn from(error: ModelError) -> Self {
-        Self::Failed(error)
-    }
-}
-
 impl Player {
     /// A player with this model.
     pub(crate) fn new(world: LewmWorld<Flex>, preprocess: Preprocess) -> Self {
         let free = |index| FreeAction {
             index,
-            std: 0.8,
+            std: 1.2,
             bound: Some(1.0),
             momentum_mean: 0.1,
             momentum_std: 0.1,
             dead_zone: 0.0,
             held_at: None,
         };
-        let cem =
-            Cem { horizon: 10, samples: 128, top_k: 12, iterations: 3, free: vec![free(0), free(1)], fixed_from: None };
+        let cem = Cem {
+            horizon: APPOINTED,
+            samples: 200,
+            top_k: 16,
+            iterations: 4,
+            free: vec![free(0), free(1)],
+            fixed_from: None,
+        };
         Self { world, preprocess, cem }
     }
 
@@ -88,22 +91,26 @@ impl Player {
         Ok(self.world.observe(picture)?.squeeze_dim(1))
     }
 
-    /// Pursues the goal by planning anew after every push.
+    /// Pursues the goal: plans to be there after [`APPOINTED`] pushes, does [`AT_ONCE`] of them, looks, and plans the rest anew.
+    ///
+    /// The cost of a plan is that of where it ends. With a horizon that is always as long, arriving could be put off with every plan.
     pub(crate) fn pursue(&self, task: Task, seed: u64) -> Result<Attempt, ModelError> {
-        let seen = |dot| Ok(Observation { frame: self.look(dot)?, state: Vec::new() });
+        let goal = self.look(task.goal)?;
         let mut path = vec![task.start];
-        let act = |action: &[f32]| {
-            let push: Push = [action[0], action[1]];
-            let dot = path[path.len() - 1].pushed(push);
-            path.push(dot);
-            if dot.distance(task.goal) < CLOSE { Err(Stop::Reached) } else { seen(dot).map_err(Stop::Failed) }
-        };
-        let reached = match self.cem.pursue(&self.world, seen(task.start)?, self.look(task.goal)?, PUSHES, seed, act) {
-            Ok(_) => false,
-            Err(Stop::Reached) => true,
-            Err(Stop::Failed(error)) => return Err(error),
-        };
-        Ok(Attempt { path, reached })
+        let ahead = (1..=APPOINTED / AT_ONCE).rev().map(|plans| plans * AT_ONCE).cycle();
+        for (horizon, seed) in ahead.zip(seed..).take(PUSHES / AT_ONCE) {
+            let seen = self.look(path[path.len() - 1])?;
+            let plan =
+                Cem { horizon, ..self.cem.clone() }.plan(&self.world, seen, goal.clone(), &[], &Noise::Seeded(seed))?;
+            for action in &plan.actions[..AT_ONCE] {
+                let dot = path[path.len() - 1].pushed([action[0], action[1]]);
+                path.push(dot);
+                if dot.distance(task.goal) < CLOSE {
+                    return Ok(Attempt { path, reached: true });
+                }
+            }
+        }
+        Ok(Attempt { path, reached: false })
     }
 }
 

@@ -12,11 +12,11 @@ pub(crate) const SIDE: usize = 32;
 /// Radius of the dot.
 pub(crate) const RADIUS: f64 = 0.08;
 /// How far a push of 1 moves the dot.
-pub(crate) const REACH: f64 = 0.125;
+pub(crate) const REACH: f64 = 0.15;
 /// Left and right face of the wall between the rooms.
 pub(crate) const WALL: [f64; 2] = [0.46, 0.54];
 /// Upper and lower end of the door in that wall.
-pub(crate) const DOOR: [f64; 2] = [0.45, 0.85];
+pub(crate) const DOOR: [f64; 2] = [0.35, 0.85];
 
 /// Pieces that a push is done in, short enough that no wall is jumped.
 const PIECES: usize = 10;
