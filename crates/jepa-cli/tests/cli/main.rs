@@ -8,6 +8,8 @@ mod info;
 mod judge;
 mod pixels;
 mod quantize;
+#[cfg(feature = "train")] // the page has the commands of the default features
+mod reference;
 mod refusals;
 mod session;
 mod stops;
