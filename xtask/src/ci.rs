@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::docs;
 use crate::process::{Outcome, cargo, step};
+use crate::{docs, new_family};
 
 /// Mesa's Vulkan on the CPU, which the tests of the wgpu backend run on where there is no graphics card: installed when it is missing.
 fn software_vulkan() {
@@ -32,6 +32,7 @@ pub(crate) fn run(cases: Option<&Path>) -> Outcome {
     step("lints", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]))?;
     step("docs", cargo(&["doc", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"))?;
     docs::run(true)?;
+    new_family::trial()?;
     software_vulkan();
     let mut tests = cargo(&["test", "--workspace"]);
     match cases.map(Path::canonicalize) {

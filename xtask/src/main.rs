@@ -5,6 +5,8 @@ mod checkpoint;
 mod ci;
 mod docs;
 mod gpu;
+mod links;
+mod new_family;
 mod parity;
 mod process;
 
@@ -28,9 +30,9 @@ enum Command {
         #[arg(long, value_name = "DIR")]
         cases: Option<PathBuf>,
     },
-    /// Write the pages that are generated from code
+    /// Write the pages that are generated from code, check the links of all pages and build the book in target/book
     Docs {
-        /// Only check that they are fresh
+        /// Write no page, only check that they are fresh
         #[arg(long)]
         check: bool,
     },
@@ -44,6 +46,8 @@ enum Command {
         #[arg(value_name = "DIR")]
         folder: PathBuf,
     },
+    /// Add a model family that behaves like another one until its files are edited
+    NewFamily(new_family::NewFamilyArgs),
     /// Replay parity cases, or published files
     Parity {
         /// Folders of cases [default: the committed ones]
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
         Command::Checkpoint { folder } => checkpoint::vit_l(&folder),
         Command::Gpu(args) => gpu::run(&args),
         Command::Docs { check } => docs::run(check),
+        Command::NewFamily(args) => new_family::run(&args),
         Command::Parity { real: Some(folder), backend, .. } => parity::published(&folder, &backend),
         Command::Parity { cases, backend, .. } => parity::cases(&cases, &backend),
     };

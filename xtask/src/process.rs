@@ -19,6 +19,14 @@ pub(crate) fn cargo(args: &[&str]) -> Command {
     command
 }
 
+/// Where cargo builds, by its flags, variables and settings.
+pub(crate) fn target_folder() -> Result<PathBuf, Box<dyn Error>> {
+    let metadata = cargo(&["metadata", "--no-deps", "--offline", "--format-version", "1"]).output()?;
+    let metadata: serde_json::Value = serde_json::from_slice(&metadata.stdout)?;
+    let folder = metadata["target_directory"].as_str().ok_or("cargo metadata names no target_directory")?;
+    Ok(folder.into())
+}
+
 /// Runs a step, names it and says how long it took.
 pub(crate) fn step(name: &str, command: &mut Command) -> Outcome {
     eprintln!("== {name}");

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use jepa_gguf::GgmlType;
 use jepa_gguf::convert::EncoderChoice;
@@ -21,8 +22,8 @@ pub(crate) struct ConvertArgs {
     /// GGUF file to write
     #[arg(short, long, value_name = "OUT.gguf")]
     pub(crate) output: PathBuf,
-    /// Family of the model: ijepa, vjepa, vjepa2, vjepa2_1, levjepa, hfvit or lewm [default: found in the checkpoint]
-    #[arg(long, value_name = "FAMILY", value_parser = family)]
+    /// Family of the model [default: found in the checkpoint]
+    #[arg(long, value_name = "FAMILY", value_parser = family())]
     pub(crate) family: Option<Family>,
     /// Which encoder of a training checkpoint [default: target, for V-JEPA 2-AC context]
     #[arg(long, value_enum)]
@@ -53,8 +54,9 @@ impl From<EncoderWord> for EncoderChoice {
     }
 }
 
-fn family(text: &str) -> Result<Family, String> {
-    Family::from_word(text).ok_or_else(|| format!("wanted one of {}", Family::WORDS.join(", ")))
+fn family() -> impl TypedValueParser<Value = Family> {
+    let words = PossibleValuesParser::new(Family::WORDS.iter().copied());
+    words.map(|word| Family::from_word(&word).expect("one of the words"))
 }
 
 fn dtype(text: &str) -> Result<GgmlType, String> {

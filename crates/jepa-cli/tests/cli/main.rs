@@ -10,6 +10,8 @@ mod pixels;
 #[cfg(feature = "train")]
 mod probe;
 mod quantize;
+#[cfg(feature = "train")] // the page has the commands of the default features
+mod reference;
 mod refusals;
 mod session;
 #[cfg(feature = "train")]

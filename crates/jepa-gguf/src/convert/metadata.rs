@@ -3,8 +3,8 @@
 use crate::dtype::GgmlType;
 use crate::quant::VERSION;
 use crate::schema::{
-    EncoderHparams, Family, HeadHparams, HeadKind, HeadPool, Hparams, MaskedHparams, PosInterp, PosType,
-    PredictorHparams, PredictorKind, PreprocessHparams, ResizeMode,
+    EncoderHparams, Family, HeadHparams, HeadKind, HeadPool, Hparams, MaskedHparams, PosType, PredictorHparams,
+    PredictorKind, PreprocessHparams, ResizeMode,
 };
 use crate::value::{Metadata, Value};
 
@@ -102,8 +102,7 @@ fn encoder(mut keys: Keys<'_>, enc: &EncoderHparams, family: Family) {
     keys.real("ln_eps", enc.ln_eps);
     keys.put("act", enc.act.word());
     keys.put("pos_type", enc.pos_type.word());
-    let usual = if family == Family::Hfvit { PosInterp::Offset } else { PosInterp::Size };
-    if enc.pos_interp != usual {
+    if enc.pos_interp != family.rules().pos_interp {
         keys.put("pos_interp", enc.pos_interp.word());
     }
     if let Some(rope) = enc.rope {
@@ -125,7 +124,7 @@ fn encoder(mut keys: Keys<'_>, enc: &EncoderHparams, family: Family) {
         keys.counts("hier_layers", &enc.hier_layers);
     }
     keys.put("layer_scale", enc.layer_scale);
-    if family == Family::Levjepa {
+    if family.rules().block_causal {
         keys.put("attn_mode", enc.attn_mode.word());
     }
     if let Some(proj) = enc.proj {
@@ -190,13 +189,13 @@ fn masked_predictor(
 ) {
     keys.count("n_mask_tokens", masked.n_mask_tokens);
     keys.count("out_dim", pred.out_dim);
-    if family == Family::Vjepa2_1 {
+    if family.rules().hierarchical {
         keys.count("n_hier_in", masked.n_hier_in);
         keys.put("modality_embed", masked.modality_embed);
         keys.put("context_proj", masked.context_proj);
         keys.put("rope_interpolate", masked.rope.is_some_and(|rope| rope.interpolate));
     }
-    if family == Family::Vjepa2_1 || masked.grid_size != enc.img_size / enc.patch_size {
+    if family.rules().hierarchical || masked.grid_size != enc.img_size / enc.patch_size {
         keys.count("grid_size", masked.grid_size);
     }
     if let Some(rope) = masked.rope {

@@ -43,7 +43,7 @@ pub(crate) struct Layout {
     pub(super) read: fn(&Source<'_>) -> Result<Hparams, ConvertError>,
 }
 
-/// Every layout. Of two that fit the first is taken.
+/// Every layout. Of two that fit, one that names the checkpoint's `model_type` is taken before one that does not, then the first.
 static LAYOUTS: &[Layout] = &[
     ijepa::HUB,
     ijepa::MEMORY,
@@ -86,7 +86,11 @@ pub(super) fn recognise<'a>(
 ) -> Result<(&'static Layout, Names<'a>), ConvertError> {
     let model_type = config.map(|c| c.text_opt("model_type")).transpose()?.flatten();
     let mut closest: Option<(usize, &'static Layout, String)> = None;
-    for layout in LAYOUTS.iter().filter(|layout| family.is_none_or(|f| f == layout.family)) {
+    let (named, others): (Vec<&Layout>, Vec<&Layout>) = LAYOUTS
+        .iter()
+        .filter(|layout| family.is_none_or(|f| f == layout.family))
+        .partition(|layout| model_type.is_some_and(|found| layout.model_types.contains(&found)));
+    for layout in named.into_iter().chain(others) {
         let names = match Names::new(checkpoint, layout.naming, choice, true) {
             Ok(names) => names,
             // Where two names become one, the prefixes of this layout are none.

@@ -30,9 +30,7 @@ impl Class {
                     return Err(ExportError::NoClass { what });
                 }
             },
-            Family::Vjepa | Family::Vjepa2_1 | Family::Levjepa | Family::Lewm => {
-                return Err(ExportError::NoClass { what: format!("family {}", hp.family) });
-            }
+            family => return Err(ExportError::NoClass { what: format!("family {family}") }),
         };
         class.check(hp)?;
         Ok(class)

@@ -32,13 +32,13 @@ pub(super) fn read(keys: Reader<'_>, file: &Gguf, family: Family) -> Result<Enco
         let wanted = format!("at least jepa.enc.tubelet_size ({tubelet_size})");
         return Err(bad_value("jepa.enc.n_frames", n_frames, wanted));
     }
-    let interp = if family == Family::Hfvit { PosInterp::Offset } else { PosInterp::Size };
-    let proj = match family {
-        Family::Lewm => Some(ProjectorHparams {
-            hidden: rows_of(file, "enc.proj.0.weight", "for lewm")?,
+    let rules = family.rules();
+    let proj = match rules.projector {
+        true => Some(ProjectorHparams {
+            hidden: rows_of(file, "enc.proj.0.weight", "for a family with a projector")?,
             act: keys.word("jepa.enc.proj_act", Activation::from_word)?,
         }),
-        _ => None,
+        false => None,
     };
     Ok(EncoderHparams {
         embed_dim,
@@ -53,13 +53,13 @@ pub(super) fn read(keys: Reader<'_>, file: &Gguf, family: Family) -> Result<Enco
         ln_eps: keys.real("jepa.enc.ln_eps")?,
         act: keys.word("jepa.enc.act", Activation::from_word)?,
         pos_type,
-        pos_interp: keys.word_or("jepa.enc.pos_interp", PosInterp::from_word, interp)?,
+        pos_interp: keys.word_or("jepa.enc.pos_interp", PosInterp::from_word, rules.pos_interp)?,
         rope: rope(keys, family, pos_type, patch_size)?,
         cls_token: cls_token(keys, family)?,
         n_registers: n_registers(keys, family)?,
         qkv_fused: keys.flag("jepa.enc.qkv_fused")?,
-        modality_embed: only_for(Family::Vjepa2_1, family, "jepa.enc.modality_embed", keys)?,
-        image_patch_embed: only_for(Family::Vjepa2_1, family, "jepa.enc.image_patch_embed", keys)?,
+        modality_embed: only_if(rules.hierarchical, family, "jepa.enc.modality_embed", keys)?,
+        image_patch_embed: only_if(rules.hierarchical, family, "jepa.enc.image_patch_embed", keys)?,
         hier_layers: hier_layers(keys, family, n_layer)?,
         layer_scale: keys.flag("jepa.enc.layer_scale")?,
         attn_mode: attn_mode(keys, family)?,
@@ -67,10 +67,10 @@ pub(super) fn read(keys: Reader<'_>, file: &Gguf, family: Family) -> Result<Enco
     })
 }
 
-/// A flag that only one family may raise.
-pub(super) fn only_for(owner: Family, family: Family, key: &'static str, keys: Reader<'_>) -> Result<bool, GgufError> {
+/// A flag that not every family may raise.
+pub(super) fn only_if(allowed: bool, family: Family, key: &'static str, keys: Reader<'_>) -> Result<bool, GgufError> {
     let flag = keys.flag(key)?;
-    if flag && family != owner {
+    if flag && !allowed {
         return Err(bad_value(key, flag, format!("false for {family}")));
     }
     Ok(flag)
@@ -78,17 +78,12 @@ pub(super) fn only_for(owner: Family, family: Family, key: &'static str, keys: R
 
 fn pos_type(keys: Reader<'_>, family: Family) -> Result<PosType, GgufError> {
     let found = keys.word("jepa.enc.pos_type", PosType::from_word)?;
-    let fits = match family {
-        Family::Ijepa | Family::Hfvit | Family::Lewm => matches!(found, PosType::Sincos2d | PosType::Learned),
-        Family::Vjepa => matches!(found, PosType::Sincos3d),
-        Family::Vjepa2 | Family::Vjepa2_1 | Family::Levjepa => matches!(found, PosType::Rope3d),
-    };
-    let wanted = match family {
-        Family::Ijepa | Family::Hfvit | Family::Lewm => "sincos2d or learned",
-        Family::Vjepa => "sincos3d",
-        Family::Vjepa2 | Family::Vjepa2_1 | Family::Levjepa => "rope3d",
-    };
-    if fits { Ok(found) } else { Err(bad_value("jepa.enc.pos_type", found, format!("{wanted} for {family}"))) }
+    let allowed = family.rules().pos_types;
+    if allowed.contains(&found) {
+        return Ok(found);
+    }
+    let wanted: Vec<_> = allowed.iter().map(|kind| kind.word()).collect();
+    Err(bad_value("jepa.enc.pos_type", found, format!("{} for {family}", wanted.join(" or "))))
 }
 
 fn rope(
@@ -97,10 +92,9 @@ fn rope(
     pos_type: PosType,
     patch_size: usize,
 ) -> Result<Option<RopeHparams>, GgufError> {
-    let layout = if family == Family::Vjepa2_1 { RopeLayout::Interleaved } else { RopeLayout::Tiled };
     let rope = RopeHparams {
         theta: keys.real("jepa.enc.rope_theta")?,
-        layout: keys.word_or("jepa.enc.rope_freq_layout", RopeLayout::from_word, layout)?,
+        layout: keys.word_or("jepa.enc.rope_freq_layout", RopeLayout::from_word, family.rules().rope_layout)?,
         interpolate: keys.flag("jepa.enc.rope_interpolate")?,
         ref_grid: keys.count_opt("jepa.enc.rope_ref_grid")?.unwrap_or((ROPE_REFERENCE_SIDE / patch_size).max(1)),
     };
@@ -108,7 +102,7 @@ fn rope(
 }
 
 fn cls_token(keys: Reader<'_>, family: Family) -> Result<bool, GgufError> {
-    let wanted = matches!(family, Family::Hfvit | Family::Levjepa | Family::Lewm);
+    let wanted = family.rules().cls_token;
     let found = keys.flag_opt("jepa.enc.cls_token")?.unwrap_or(wanted);
     if found != wanted {
         return Err(bad_value("jepa.enc.cls_token", found, format!("{wanted} for {family}")));
@@ -118,7 +112,7 @@ fn cls_token(keys: Reader<'_>, family: Family) -> Result<bool, GgufError> {
 
 fn n_registers(keys: Reader<'_>, family: Family) -> Result<usize, GgufError> {
     let found = keys.count("jepa.enc.n_registers")?;
-    if found > 0 && family != Family::Hfvit {
+    if found > 0 && !family.rules().registers {
         return Err(bad_value("jepa.enc.n_registers", found, format!("0 for {family}")));
     }
     Ok(found)
@@ -126,7 +120,7 @@ fn n_registers(keys: Reader<'_>, family: Family) -> Result<usize, GgufError> {
 
 fn attn_mode(keys: Reader<'_>, family: Family) -> Result<AttnMode, GgufError> {
     let found = keys.word("jepa.enc.attn_mode", AttnMode::from_word)?;
-    if found == AttnMode::BlockCausal && family != Family::Levjepa {
+    if found == AttnMode::BlockCausal && !family.rules().block_causal {
         return Err(bad_value("jepa.enc.attn_mode", found, format!("full for {family}")));
     }
     Ok(found)
@@ -135,7 +129,7 @@ fn attn_mode(keys: Reader<'_>, family: Family) -> Result<AttnMode, GgufError> {
 fn hier_layers(keys: Reader<'_>, family: Family, n_layer: usize) -> Result<Vec<usize>, GgufError> {
     const KEY: &str = "jepa.enc.hier_layers";
     let layers = keys.counts(KEY)?;
-    if family != Family::Vjepa2_1 && !layers.is_empty() {
+    if !family.rules().hierarchical && !layers.is_empty() {
         return Err(bad_value(KEY, format!("{layers:?}"), format!("none for {family}")));
     }
     if let Some(layer) = layers.iter().find(|&&l| l >= n_layer) {

@@ -5,6 +5,7 @@
 mod check;
 mod dims;
 mod encoder;
+mod families;
 mod head;
 mod hparams;
 mod keys;

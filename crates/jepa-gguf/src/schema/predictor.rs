@@ -1,6 +1,6 @@
 //! `jepa.pred.*`: reading and cross-checking the predictor's keys.
 
-use super::encoder::{ROPE_REFERENCE_SIDE, only_for};
+use super::encoder::{ROPE_REFERENCE_SIDE, only_if};
 use super::hparams::{
     AcHparams, Activation, EncoderHparams, Family, LewmHparams, MaskedHparams, PredictorHparams, PredictorKind,
     ProjectorHparams, RopeHparams, RopeLayout,
@@ -65,15 +65,11 @@ pub(super) fn read(
 
 /// Which predictors a family has.
 fn check_family(kind: &str, family: Family) -> Result<(), GgufError> {
-    let wanted: &str = match family {
-        Family::Ijepa | Family::Vjepa | Family::Vjepa2_1 => "masked",
-        Family::Vjepa2 => "masked or ac",
-        Family::Lewm => "lewm",
-        Family::Levjepa | Family::Hfvit => "no predictor",
-    };
-    if wanted.split(" or ").any(|w| w == kind) {
+    let allowed = family.rules().predictors;
+    if allowed.contains(&kind) {
         return Ok(());
     }
+    let wanted = if allowed.is_empty() { "no predictor".to_owned() } else { allowed.join(" or ") };
     Err(bad_value("jepa.pred.kind", kind, format!("{wanted} for {family}")))
 }
 
@@ -125,8 +121,8 @@ fn masked(keys: Reader<'_>, file: &Gguf, family: Family, enc: &EncoderHparams) -
         grid_size: grid_size(keys, enc)?,
         n_hier_in,
         embed_hidden,
-        modality_embed: only_for(Family::Vjepa2_1, family, "jepa.pred.modality_embed", keys)?,
-        context_proj: only_for(Family::Vjepa2_1, family, "jepa.pred.context_proj", keys)?,
+        modality_embed: only_if(family.rules().hierarchical, family, "jepa.pred.modality_embed", keys)?,
+        context_proj: only_if(family.rules().hierarchical, family, "jepa.pred.context_proj", keys)?,
     })
 }
 
