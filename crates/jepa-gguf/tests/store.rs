@@ -113,12 +113,14 @@ fn what_is_saved_loads_as_the_same_module() {
 }
 
 #[test]
-fn parameters_take_the_type_that_is_asked_for() {
+fn linear_layers_take_the_type_that_is_asked_for_and_norms_stay_f32() {
     let mut store = GgufStore::from_bundle(&bundle()).prefix("enc.").dtype(DType::F16);
     let mut module = encoder();
     module.load_from(&mut store).unwrap();
-    assert_eq!(module.norm.gamma.val().dtype(), DType::F16);
+    assert_eq!(module.norm.gamma.val().dtype(), DType::F32);
+    assert_eq!(module.norm.beta.as_ref().unwrap().val().dtype(), DType::F32);
     assert_eq!(module.patch_embed.weight.val().dtype(), DType::F16);
+    assert_eq!(module.patch_embed.bias.as_ref().unwrap().val().dtype(), DType::F16);
     assert!(matches!(store.dtype(DType::I32).keys(), Err(GgufError::Module { .. })));
 }
 
