@@ -4,6 +4,7 @@ mod flips;
 mod gradients;
 mod parameter_gradients;
 mod properties;
+mod training;
 mod worlds;
 
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ pub use properties::{
     a_batch_equals_its_elements, a_later_frame_changes_no_earlier_one, context_ids_in_any_order_give_the_same_rows,
     statistics_are_those_of_what_enters_a_matrix,
 };
+pub use training::{a_finished_lewm_is_its_trainee, the_loss_of_lewm_has_its_whole_gradient};
 pub use worlds::{
     a_later_frame_changes_no_earlier_prediction, a_plan_is_reproducible_and_beats_random_ones,
     a_pursuit_replans_from_what_is_seen, candidates_in_one_batch_equal_single_rollouts,

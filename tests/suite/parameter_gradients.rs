@@ -14,8 +14,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::{fixtures, load};
 
-/// Length of a step in units of the length of what is moved.
-const STEP: f64 = 1e-2;
+/// Lengths of steps: a norm behind small values bends the loss too much for a long one, a flat loss drowns a short one in f32's rounding.
+const STEPS: [f64; 3] = [1e-2, 2e-3, 4e-4];
 
 /// Every parameter of blocks (fused and split projections, layer scale, rotary positions), of an attentive head and of the three predictors has the
 /// gradient of central differences.
@@ -176,12 +176,13 @@ fn check<B: AutodiffBackend, M: AutodiffModule<B>>(
             continue;
         }
         moved += 1;
-        let by = |sign: f64| {
-            let mut step = Step { id: *id, gradient: gradient.clone(), scale: sign * STEP / length };
+        let by = |distance: f64| {
+            let mut step = Step { id: *id, gradient: gradient.clone(), scale: distance / length };
             plain_loss(&plain.clone().map(&mut step))
         };
-        let slope = (by(1.0) - by(-1.0)) / (2.0 * STEP);
-        assert!((slope / length - 1.0).abs() < 2e-2, "{what}, {name}: {length}, by differences {slope}");
+        let slopes = STEPS.map(|step| (by(step) - by(-step)) / (2.0 * step));
+        let agrees = slopes.iter().any(|slope| (slope / length - 1.0).abs() < 2e-2);
+        assert!(agrees, "{what}, {name}: {length}, by differences {slopes:?}");
     }
     assert!(moved * 4 > found.of.len() * 3, "{what}: only {moved} of {} parameters matter", found.of.len());
 }

@@ -14,7 +14,7 @@ fn model<B: Backend>(case: &str) -> Jepa<B> {
     load(&case.variants(Some("f32")).expect("every case has an f32 model")[0])
 }
 
-fn lewm<B: Backend>() -> LewmWorld<B> {
+pub(crate) fn lewm<B: Backend>() -> LewmWorld<B> {
     let model = model::<B>("lewm");
     match model.load_predictor().expect("the case has a predictor") {
         Predictor::Lewm(predictor) => LewmWorld { encoder: model.encoder().clone(), predictor },

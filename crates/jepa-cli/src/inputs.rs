@@ -7,7 +7,7 @@ use std::error::Error;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use jepa_models::{ModelError, Preprocess};
+use jepa_models::{Augment, ModelError, Preprocess};
 use jepa_pixels::{Limits, PixelError, Rgb8, decode_file};
 
 use crate::arrays::{Array, Values};
@@ -54,15 +54,19 @@ pub(crate) struct Cuts {
     pub(crate) segments: usize,
     /// Crops along the long side.
     pub(crate) views: usize,
+    /// Random crops and mirror images besides.
+    pub(crate) augmented: usize,
+    /// What these are drawn from, together with the name of the input.
+    pub(crate) seed: u64,
 }
 
 impl Cuts {
     /// One clip, cut from the middle.
-    pub(crate) const WHOLE: Self = Self { segments: 1, views: 1 };
+    pub(crate) const WHOLE: Self = Self { segments: 1, views: 1, augmented: 0, seed: 0 };
 
     /// Clips of one input.
     pub(crate) fn clips(self) -> usize {
-        self.segments * self.views
+        self.segments * (self.views + self.augmented)
     }
 }
 
@@ -126,6 +130,34 @@ impl Input {
         Ok(Prepared { frames: vec![frame], notes })
     }
 
+    /// Why there is nothing to read, where that is known already.
+    #[cfg(feature = "train")]
+    pub(crate) fn fault(&self) -> Option<&str> {
+        match &self.source {
+            Source::Broken(why) => Some(why),
+            _ => None,
+        }
+    }
+
+    /// The files it is read from.
+    #[cfg(feature = "train")]
+    pub(crate) fn files(&self) -> &[PathBuf] {
+        match &self.source {
+            Source::Picture(path) | Source::FrameArray(path) => std::slice::from_ref(path),
+            Source::FrameFolder(paths) => paths,
+            Source::Broken(_) => &[],
+        }
+    }
+
+    /// One frame in the form of the model: its crops along the long side, then the random ones.
+    fn views(&self, preprocess: &Preprocess, frame: &Rgb8, cuts: Cuts) -> Result<Vec<Rgb8>, ModelError> {
+        let mut views = preprocess.views_u8(frame, cuts.views)?;
+        for number in 0..cuts.augmented {
+            views.push(Augment::draw(cuts.seed, &self.name, number).frame_u8(preprocess, frame)?);
+        }
+        Ok(views)
+    }
+
     fn broken(path: &Path, why: &str) -> Self {
         Self { name: path.display().to_string(), source: Source::Broken(why.to_owned()) }
     }
@@ -156,7 +188,7 @@ impl Input {
                 return Err(format!("a still picture cannot be cut into {} segments", cuts.segments).into());
             }
             Source::Picture(path) => {
-                let views = preprocess.views_u8(&decode(path, &mut notes)?, cuts.views)?;
+                let views = self.views(preprocess, &decode(path, &mut notes)?, cuts)?;
                 let repeats = preprocess.still_frames().min(most_frames.max(preprocess.tubelet_size()));
                 if repeats > 1 {
                     notes.push(format!("a still picture, repeated to {repeats} frames"));
@@ -165,14 +197,14 @@ impl Input {
             }
             Source::FrameFolder(paths) => cut(paths.len(), most_frames, cuts, &mut notes, |i, notes| {
                 let frame = decode(&paths[i], notes).map_err(|error| format!("{}: {error}", paths[i].display()))?;
-                Ok(preprocess.views_u8(&frame, cuts.views)?)
+                Ok(self.views(preprocess, &frame, cuts)?)
             })?,
             Source::FrameArray(path) => {
                 let all = frames_of(Array::read_npy(path)?)?;
                 if all.len() > 1 && !preprocess.takes_clips() {
                     return Err(ModelError::ClipForImageModel { frames: all.len(), family: preprocess.family() }.into());
                 }
-                cut(all.len(), most_frames, cuts, &mut notes, |i, _| Ok(preprocess.views_u8(&all[i], cuts.views)?))?
+                cut(all.len(), most_frames, cuts, &mut notes, |i, _| Ok(self.views(preprocess, &all[i], cuts)?))?
             }
         };
         Ok(Prepared { frames, notes })
@@ -224,7 +256,7 @@ fn cut(
         }
     }
     notes.extend(sampling_note(total, seen.len()));
-    Ok((0..cuts.views)
+    Ok((0..cuts.views + cuts.augmented)
         .flat_map(|view| picked.iter().map(move |i| (view, i)))
         .map(|(view, i)| seen[i][view].clone())
         .collect())
@@ -264,7 +296,7 @@ fn has_extension(path: &Path, extensions: &[&str]) -> bool {
 }
 
 /// Order in which `frame2` comes before `frame10`.
-fn natural_order(a: &str, b: &str) -> Ordering {
+pub(crate) fn natural_order(a: &str, b: &str) -> Ordering {
     let (mut a, mut b) = (a, b);
     loop {
         let digits = |s: &str| s.len() - s.trim_start_matches(|c: char| c.is_ascii_digit()).len();

@@ -67,6 +67,8 @@ fn dispatch(cli: Cli) -> Result<(), CliError> {
         Command::Predict(args) => cmd::predict::run(args, &shared),
         Command::Rollout(args) => cmd::rollout::run(args, &shared),
         Command::Plan(args) => cmd::plan::run(args, &shared),
+        #[cfg(feature = "train")]
+        Command::Probe(args) => cmd::probe::run(args, &shared),
         Command::Preprocess(args) => cmd::preprocess::run(&args, &shared),
         Command::Quantize(args) => cmd::quantize::run(&args, &shared),
         Command::Imatrix(args) => cmd::imatrix::run(&args, &shared),

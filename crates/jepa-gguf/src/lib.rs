@@ -50,7 +50,7 @@ pub use dtype::GgmlType;
 pub use error::GgufError;
 pub use file::{Gguf, TypeShare};
 #[cfg(feature = "burn")]
-pub use store::GgufStore;
+pub use store::{BundleWriter, GgufStore, WritingBundle};
 pub use tensor::{TensorHandle, TensorInfo, TensorView};
 pub use value::{Array, Metadata, Value};
 pub use writer::{GgufWriter, TensorWriter};

@@ -4,7 +4,9 @@
 mod bundles;
 
 use bundles::{Draft, image, video};
-use jepa_gguf::schema::{Activation, Hparams, KEYS, KeyKind, PosInterp, Resample, ResizeMode, expected_tensors};
+use jepa_gguf::schema::{
+    Activation, HeadPool, Hparams, KEYS, KeyKind, PosInterp, Resample, ResizeMode, expected_tensors,
+};
 use jepa_gguf::{Bundle, GgmlType, Gguf, GgufError, Value};
 
 fn open(draft: &Draft) -> Result<Bundle, GgufError> {
@@ -87,6 +89,22 @@ fn the_source_may_stand_under_its_alias() {
 #[test]
 fn the_rule_for_other_grids_may_be_stated() {
     assert_eq!(hparams(&image().set("jepa.enc.pos_interp", "antialias")).enc.pos_interp, PosInterp::Antialias);
+}
+
+#[test]
+fn a_linear_head_may_read_several_layers_and_another_pooling() {
+    let layers = vec![0_u32, 0];
+    let draft =
+        image().set("jepa.head.pool", "mean").set("jepa.head.layers", layers).reshape("head.cls.weight", &[3, 32]);
+    let head = hparams(&draft).head.unwrap();
+    assert_eq!((head.pool, &head.layers[..]), (HeadPool::Mean, &[0, 0][..]));
+    let narrow = image().set("jepa.head.layers", vec![0_u32, 0]);
+    let message = open(&narrow).unwrap_err().to_string();
+    assert!(message.contains("head.cls.weight") && message.contains("[3, 32]"), "{message}");
+    let message = open(&image().set("jepa.head.layers", vec![1_u32])).unwrap_err().to_string();
+    assert!(message.contains("jepa.head.layers: 1, wanted 0 to 0"), "{message}");
+    let message = open(&image().set("jepa.head.pool", "state")).unwrap_err().to_string();
+    assert!(message.contains("jepa.head.pool: state") && message.contains("projector"), "{message}");
 }
 
 #[test]

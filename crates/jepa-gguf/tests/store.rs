@@ -1,4 +1,4 @@
-//! `GgufStore`: modules from files and back.
+//! `GgufStore` and `BundleWriter`: modules from files and back.
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 #![cfg(feature = "burn")]
 
@@ -9,7 +9,8 @@ use burn::nn::{LayerNorm, LayerNormConfig, Linear, LinearConfig};
 use burn::tensor::{DType, Distribution, Tensor, backend::Backend};
 use burn_flex::Flex;
 use burn_store::{ModuleSnapshot, ModuleStore};
-use jepa_gguf::{Bundle, Gguf, GgufError, GgufStore, Metadata};
+use jepa_gguf::schema::{HeadHparams, HeadKind};
+use jepa_gguf::{Bundle, BundleWriter, GgmlType, Gguf, GgufError, GgufStore, Metadata};
 
 /// The shape of the image bundle's encoder, named after the schema.
 #[derive(Module, Debug)]
@@ -112,12 +113,14 @@ fn what_is_saved_loads_as_the_same_module() {
 }
 
 #[test]
-fn parameters_take_the_type_that_is_asked_for() {
+fn linear_layers_take_the_type_that_is_asked_for_and_norms_stay_f32() {
     let mut store = GgufStore::from_bundle(&bundle()).prefix("enc.").dtype(DType::F16);
     let mut module = encoder();
     module.load_from(&mut store).unwrap();
-    assert_eq!(module.norm.gamma.val().dtype(), DType::F16);
+    assert_eq!(module.norm.gamma.val().dtype(), DType::F32);
+    assert_eq!(module.norm.beta.as_ref().unwrap().val().dtype(), DType::F32);
     assert_eq!(module.patch_embed.weight.val().dtype(), DType::F16);
+    assert_eq!(module.patch_embed.bias.as_ref().unwrap().val().dtype(), DType::F16);
     assert!(matches!(store.dtype(DType::I32).keys(), Err(GgufError::Module { .. })));
 }
 
@@ -154,4 +157,121 @@ fn a_store_works_in_one_direction() {
     assert!(matches!(load.collect_from(&encoder()), Err(GgufError::StoreDirection { .. })));
     let mut save = GgufStore::to_file("never-written.gguf");
     assert!(matches!(save.apply_to(&mut encoder()), Err(GgufError::StoreDirection { .. })));
+}
+
+#[derive(Module, Debug)]
+struct Head<B: Backend> {
+    cls: Linear<B>,
+}
+
+fn head(n_classes: usize) -> Head<Flex> {
+    Head { cls: LinearConfig::new(16, n_classes).init(&Default::default()) }
+}
+
+fn head_keys(labels: &[&str]) -> HeadHparams {
+    let labels: Vec<String> = labels.iter().map(|&label| label.to_owned()).collect();
+    HeadHparams::new(HeadKind::LinearCls, labels.len(), Some(labels))
+}
+
+/// Names of what is in a folder.
+fn names(folder: &std::path::Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn a_head_takes_the_place_of_another_and_the_rest_is_copied_byte_for_byte() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.gguf");
+    let bytes = bundles::image().retype("enc.blk.0.ffn_up.weight", GgmlType::F16).bytes();
+    let bundle = Bundle::from_gguf(Gguf::from_bytes(bytes).unwrap()).unwrap();
+    let labels = ["plain", "comma, and \"quote\"", "Übermaß", "猫", ""];
+    let new = head(5);
+    let mut writer = BundleWriter::from_bundle(&bundle);
+    writer.set_head(&head_keys(&labels)).put_module("head.", &new).set("general.name", "probed");
+    writer.start(&path).unwrap().finish().unwrap();
+
+    let back = Bundle::open(&path).unwrap();
+    assert_eq!(back.hparams().head, Some(head_keys(&labels)));
+    assert_eq!(back.hparams().name.as_deref(), Some("probed"));
+    let mut loaded = head(5);
+    loaded.load_from(&mut GgufStore::from_bundle(&back).prefix("head.")).unwrap();
+    assert_eq!(values(&loaded.cls.weight), values(&new.cls.weight));
+    for before in bundle.gguf().tensors().iter().filter(|t| t.name().starts_with("enc.")) {
+        let (before, after) =
+            (bundle.gguf().tensor(before.name()).unwrap(), back.gguf().tensor(before.name()).unwrap());
+        assert_eq!((before.info().dtype(), before.bytes()), (after.info().dtype(), after.bytes()));
+    }
+    assert_eq!(back.gguf().tensor("enc.blk.0.ffn_up.weight").unwrap().info().dtype(), GgmlType::F16);
+    assert_eq!(names(folder.path()), ["out.gguf"]);
+}
+
+#[test]
+fn a_module_replaces_the_tensors_of_its_names_only_and_the_order_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.gguf");
+    let bundle = bundle();
+    let block = encoder().blk.remove(0);
+    BundleWriter::from_bundle(&bundle).put_module("enc.blk.0.", &block).start(&path).unwrap().finish().unwrap();
+    let back = Bundle::open(&path).unwrap();
+    let order = |bundle: &Bundle| bundle.gguf().tensors().iter().map(|t| t.name().to_owned()).collect::<Vec<_>>();
+    assert_eq!(order(&back), order(&bundle));
+    let mut loaded = encoder();
+    loaded.load_from(&mut GgufStore::from_bundle(&back).prefix("enc.")).unwrap();
+    assert_eq!(values(&loaded.blk[0].ffn_up.weight), values(&block.ffn_up.weight));
+    let stored = |bundle: &Bundle, name: &str| bundle.gguf().tensor(name).unwrap().to_f32();
+    assert_eq!(stored(&back, "enc.norm.bias"), stored(&bundle, "enc.norm.bias"));
+    assert_ne!(stored(&back, "enc.blk.0.ffn_up.weight"), stored(&bundle, "enc.blk.0.ffn_up.weight"));
+}
+
+#[test]
+fn hyper_parameters_and_modules_alone_make_a_bundle() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.gguf");
+    let hparams = bundle().hparams().clone();
+    let (enc, cls) = (encoder(), head(3));
+    let mut writer = BundleWriter::from_hparams(&hparams);
+    writer.put_module("enc.", &enc).put_module("head.", &cls).start(&path).unwrap().finish().unwrap();
+    let back = Bundle::open(&path).unwrap();
+    assert_eq!(back.hparams(), &hparams);
+    assert!(back.warnings().is_empty());
+    let mut loaded = encoder();
+    loaded.load_from(&mut GgufStore::from_bundle(&back).prefix("enc.")).unwrap();
+    assert_eq!(values(&loaded.blk[0].attn_qkv.weight), values(&enc.blk[0].attn_qkv.weight));
+}
+
+#[test]
+fn the_file_that_is_open_can_be_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("model.gguf");
+    std::fs::write(&path, bundles::image().bytes()).unwrap();
+    let bundle = Bundle::open(&path).unwrap();
+    let before = bundle.gguf().tensor("enc.norm.weight").unwrap().to_f32();
+    let mut writer = BundleWriter::from_bundle(&bundle);
+    writer.set_head(&head_keys(&["x", "y"])).put_module("head.", &head(2)).start(&path).unwrap().finish().unwrap();
+    assert_eq!(bundle.gguf().tensor("enc.norm.weight").unwrap().to_f32(), before, "the map shows the old file");
+    let back = Bundle::open(&path).unwrap();
+    assert_eq!(back.hparams().head.as_ref().unwrap().n_classes, 2);
+    assert_eq!(back.gguf().tensor("enc.norm.weight").unwrap().to_f32(), before);
+}
+
+#[test]
+fn keys_and_modules_that_do_not_belong_together_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out.gguf");
+    let bundle = bundle();
+    let refusal = |writer: &BundleWriter| writer.start(&path).unwrap_err().to_string();
+
+    let mut other = BundleWriter::from_bundle(&bundle);
+    let message = refusal(other.set_head(&head_keys(&["x", "y"])).put_module("head.", &head(5)));
+    assert!(
+        message.contains("head.cls.weight") && message.contains("[5, 16]") && message.contains("[2, 16]"),
+        "{message}"
+    );
+    let message = refusal(BundleWriter::from_bundle(&bundle).set_head(&head_keys(&["x", "y"])));
+    assert!(message.contains("head.cls.weight: missing"), "{message}");
+    let message = refusal(BundleWriter::from_bundle(&bundle).put_module("enc.more.", &head(5)));
+    assert!(message.contains("enc.more.cls.weight: not part of"), "{message}");
+    drop(BundleWriter::from_bundle(&bundle).start(&path).unwrap());
+    assert!(names(folder.path()).is_empty());
 }

@@ -6,6 +6,8 @@
 //!
 //! The question, up or down, needs attention: the two halves of a picture have the same mean in both classes.
 
+#![allow(clippy::print_stdout, reason = "an example shows its result")]
+
 use std::error::Error;
 use std::path::Path;
 

@@ -6,6 +6,8 @@
 //!
 //! Without arguments it takes the tiny model and the picture of the repository.
 
+#![allow(clippy::print_stdout, reason = "an example shows its result")]
+
 use std::error::Error;
 use std::path::{Path, PathBuf};
 

@@ -4,6 +4,8 @@
 //! cargo run --release -p jepa-models --features train --example own_model
 //! ```
 
+#![allow(clippy::print_stdout, reason = "an example shows its result")]
+
 use std::error::Error;
 use std::path::Path;
 

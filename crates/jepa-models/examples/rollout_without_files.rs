@@ -4,6 +4,8 @@
 //! cargo run --release -p jepa-models --example rollout_without_files
 //! ```
 
+#![allow(clippy::print_stdout, reason = "an example shows its result")]
+
 use burn::prelude::*;
 use burn::tensor::Distribution;
 use burn_flex::Flex;

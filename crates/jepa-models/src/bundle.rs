@@ -11,7 +11,7 @@ use jepa_gguf::{Bundle, Gguf, GgufStore};
 
 use crate::encoder::{EncodeOptions, Encoder, EncoderConfig};
 use crate::error::ModelError;
-use crate::features::{Encoded, Pool};
+use crate::features::{Encoded, HeadReads};
 use crate::head::{AttentiveHead, AttentiveHeadConfig, LinearHead, LinearHeadConfig};
 use crate::nn::{Block, Pixels, TokenIds, is_loaded_at_once};
 use crate::predictor::{
@@ -138,7 +138,8 @@ impl<B: Backend> Jepa<B> {
         let store = || GgufStore::from_bundle(&self.bundle).prefix("head.").dtype(self.dtype);
         Ok(match head.kind {
             HeadKind::LinearCls => {
-                let mut head = LinearHeadConfig { embed_dim: h.enc.embed_dim, n_classes }.init(&device);
+                let embed_dim = h.enc.embed_dim * head.layers.len().max(1);
+                let mut head = LinearHeadConfig { embed_dim, n_classes }.init(&device);
                 head.load_from(&mut store())?;
                 Head::Linear(head)
             }
@@ -151,6 +152,11 @@ impl<B: Backend> Jepa<B> {
                 Head::Attentive(head)
             }
         })
+    }
+
+    /// What the head of the bundle reads; the output as the family pools it when there is none.
+    pub(crate) fn head_reads(&self) -> HeadReads {
+        self.hparams().head.as_ref().map_or_else(HeadReads::default, HeadReads::from)
     }
 
     /// The refusal of a task for want of `part`, which says what the model can do instead.
@@ -269,18 +275,21 @@ impl<B: Backend> Jepa<B> {
             let wanted = format!("[inputs · {views} views · {segments} segments, ..]");
             return Err(ModelError::Shape { name: "clips", found: pixels.dims().to_vec(), wanted });
         }
-        let encoded = self.encoder.encode(pixels)?;
+        let inputs = clips / (segments * views);
+        let reads = self.head_reads();
+        let options = EncodeOptions { layers: &reads.layers, ..Default::default() };
+        let encoded = self.encoder.encode_with(pixels, options, &mut Trace::none())?;
         let logits = match head {
-            Head::Linear(head) => head.forward(encoded.pooled(Pool::Auto)?),
+            Head::Linear(head) => head.forward(encoded.pooled_for(&reads)?),
             Head::Attentive(head) => {
-                let [clips, tokens, dim] = encoded.tokens.dims();
+                let tokens = encoded.joined_layers();
+                let [clips, tokens_per_clip, dim] = tokens.dims();
                 // Tokens are in the order of time, so joining segments is joining their rows.
-                let joined = encoded.tokens.reshape([clips / segments, segments * tokens, dim]);
+                let joined = tokens.reshape([clips / segments, segments * tokens_per_clip, dim]);
                 head.forward(joined, &mut Trace::none())
             }
         };
         let [scores, n_classes] = logits.dims();
-        let inputs = clips / (segments * views);
         Ok(logits.reshape([inputs, scores / inputs, n_classes]))
     }
 }

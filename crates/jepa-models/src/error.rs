@@ -49,6 +49,24 @@ pub enum ModelError {
         /// What is wrong with it.
         what: String,
     },
+    /// A probe that makes no sense.
+    #[error("probe: {what}")]
+    Probe {
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A training that ran away.
+    #[error("the loss of epoch {epoch} is no number; a smaller learning rate keeps it small")]
+    Diverged {
+        /// The epoch, counted from 1.
+        epoch: usize,
+    },
+    /// A saved state that a training cannot go on from.
+    #[error("the checkpoint cannot be used: {what}")]
+    Checkpoint {
+        /// Why.
+        what: &'static str,
+    },
     /// A tensor of another shape than the model takes.
     #[error("{name} has shape {found:?}, wanted {wanted}")]
     Shape {
@@ -137,6 +155,14 @@ pub enum ModelError {
         found: &'static str,
         /// The backend, as Burn calls it.
         backend: String,
+    },
+
+    // The weights.
+    /// Results that are NaN or infinite.
+    #[error("{what}: the model gave values that are no numbers: its weights or its preprocessing are damaged")]
+    NoNumbers {
+        /// Which.
+        what: String,
     },
 
     // The file is fine, the model in it cannot do this.

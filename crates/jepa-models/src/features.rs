@@ -6,6 +6,7 @@ use crate::families;
 use crate::nn::{Grid, linear};
 use crate::trace::Trace;
 use burn::prelude::*;
+use jepa_gguf::schema::{HeadHparams, HeadPool};
 
 /// How tokens become one vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -18,6 +19,38 @@ pub enum Pool {
     Cls,
     /// The state of the world: the projected CLS token (LeWM).
     State,
+}
+
+impl From<HeadPool> for Pool {
+    fn from(word: HeadPool) -> Self {
+        match word {
+            HeadPool::Auto => Self::Auto,
+            HeadPool::Mean => Self::Mean,
+            HeadPool::Cls => Self::Cls,
+            HeadPool::State => Self::State,
+        }
+    }
+}
+
+/// What a head reads of an encoder: `jepa.head.pool` and `jepa.head.layers`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeadReads {
+    /// How a linear head's tokens become one vector.
+    pub pool: Pool,
+    /// Blocks whose normalised outputs are read, counted from 0; empty for the encoder's output.
+    pub layers: Vec<usize>,
+}
+
+impl Default for HeadReads {
+    fn default() -> Self {
+        Self { pool: Pool::Auto, layers: Vec::new() }
+    }
+}
+
+impl From<&HeadHparams> for HeadReads {
+    fn from(head: &HeadHparams) -> Self {
+        Self { pool: head.pool.into(), layers: head.layers.clone() }
+    }
 }
 
 /// The output of an encoder.
@@ -57,6 +90,26 @@ impl<B: Backend> Encoded<B> {
     pub fn pooled_layers(&self, pool: Pool) -> Result<Tensor<B, 2>, ModelError> {
         let rows: Vec<_> = self.layers.iter().map(|x| self.pool(x, pool)).collect::<Result<_, _>>()?;
         Ok(Tensor::cat(rows, 1))
+    }
+
+    /// What a linear head reads; the layers must be those that were asked for.
+    ///
+    /// **Shapes** → `[batch, max(layers, 1) · embed_dim]`.
+    ///
+    /// # Errors
+    /// As [`Self::pooled`].
+    pub fn pooled_for(&self, reads: &HeadReads) -> Result<Tensor<B, 2>, ModelError> {
+        if reads.layers.is_empty() { self.pooled(reads.pool) } else { self.pooled_layers(reads.pool) }
+    }
+
+    /// The layers asked for, their tokens joined one layer after the other; the output's tokens when none was.
+    ///
+    /// **Shapes** → `[batch, layers · tokens, embed_dim]`.
+    pub fn joined_layers(&self) -> Tensor<B, 3> {
+        match self.layers.as_slice() {
+            [] => self.tokens.clone(),
+            layers => Tensor::cat(layers.to_vec(), 1),
+        }
     }
 
     /// The last `n` hierarchical outputs joined on the last axis, lowest layer first: what the predictor of V-JEPA 2.1 reads

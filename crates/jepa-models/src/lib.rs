@@ -21,6 +21,7 @@
 
 mod activations;
 mod agreement;
+mod augment;
 mod bundle;
 #[cfg(feature = "cpu")]
 pub mod cpu;
@@ -35,19 +36,24 @@ pub mod nn;
 pub mod plan;
 pub mod predictor;
 mod preprocess;
+#[cfg(feature = "train")]
+pub mod probe;
 mod self_check;
 mod shapes;
 pub mod tail;
 mod trace;
+#[cfg(feature = "train")]
+pub mod train;
 mod walk;
 pub mod world;
 
 pub use activations::{ActivationStatistics, ColumnEnergy};
 pub use agreement::{Agreement, Bar};
+pub use augment::Augment;
 pub use bundle::{Head, Jepa, Predictor, mean_probabilities};
 pub use encoder::{EncodeOptions, Encoder, EncoderConfig, Entering, Projector};
 pub use error::ModelError;
-pub use features::{Encoded, LayerSelection, Pool};
+pub use features::{Encoded, HeadReads, LayerSelection, Pool};
 pub use fidelity::{Fidelity, RowAgreement, noise};
 pub use nn::{Grid, Pixels, TokenIds};
 pub use preprocess::{Preprocess, StillImage};

@@ -107,6 +107,11 @@ impl<B: Backend> EncoderTail<B> {
         })
     }
 
+    /// What the encoder is made of.
+    pub fn config(&self) -> &EncoderConfig {
+        &self.config
+    }
+
     /// The encoder's number of the first block.
     pub fn first(&self) -> usize {
         self.first

@@ -21,7 +21,9 @@ impl<B: Backend> Jepa<B> {
     /// As [`crate::Encoder::encode`]; [`ModelError::Shape`] when the input's grid is not one that a world model takes.
     pub fn walk(&self, pixels: Pixels<B>, trace: &mut Trace<'_, B>) -> Result<(), ModelError> {
         let one_frame = pixels.dims()[2] == 1;
-        let encoded = self.encoder().encode_with(pixels.clone(), EncodeOptions::default(), trace)?;
+        let reads = self.head_reads();
+        let options = EncodeOptions { layers: &reads.layers, ..EncodeOptions::default() };
+        let encoded = self.encoder().encode_with(pixels.clone(), options, trace)?;
         if self.hparams().pred.is_some() {
             match self.load_predictor()? {
                 Predictor::Masked(predictor) => walk_masked(&predictor, &encoded, one_frame, trace)?,
@@ -43,8 +45,8 @@ impl<B: Backend> Jepa<B> {
         }
         if self.hparams().head.is_some() {
             let logits = match self.load_head()? {
-                Head::Linear(head) => head.forward(encoded.pooled(Pool::Auto)?),
-                Head::Attentive(head) => head.forward(encoded.tokens, trace),
+                Head::Linear(head) => head.forward(encoded.pooled_for(&reads)?),
+                Head::Attentive(head) => head.forward(encoded.joined_layers(), trace),
             };
             trace.see(&logits.unsqueeze_dim(1), || "head.cls".into());
         }

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &NewFamilyArgs) -> Outcome {
     family.add(&root())?;
     step("format", &mut cargo(&["fmt", "--all"]))?;
     let NewFamily { word, like, .. } = family;
-    println!(
+    eprintln!(
         "`{word}` is there and behaves like `{like}`. What is left, as docs/adding-a-family.md explains it:
   {CONVERT}/{word}.rs: the checkpoint's names and numbers
   {GRAPHS}/{word}.rs: what sets the graph apart
@@ -221,7 +221,7 @@ fn variant(word: &str) -> String {
 /// What stands in a table of families behind the first three cells of a family's row.
 fn row_like(page: &str, family: &str) -> Option<String> {
     let row = page.lines().find(|line| line.starts_with(&format!("| `{family}` |")))?;
-    row.splitn(5, " | ").nth(3).zip(row.splitn(5, " | ").nth(4)).map(|(input, rest)| format!("{input} | {rest}"))
+    row.splitn(4, " | ").nth(3).map(str::to_owned)
 }
 
 #[cfg(test)]

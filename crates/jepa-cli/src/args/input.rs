@@ -15,7 +15,7 @@ pub(crate) struct ModelArgs {
 }
 
 /// What is brought into the model's form.
-#[derive(Args, Debug)]
+#[derive(Args, Debug, Default)]
 pub(crate) struct InputArgs {
     /// Pictures, folders, folders of frames, and .npy files of frames (u8, [frames, height, width, 3])
     #[arg(value_name = "INPUT", required_unless_present = "input_tensor")]

@@ -13,6 +13,8 @@ mod input;
 mod plan;
 mod predict;
 mod preprocess;
+#[cfg(feature = "train")]
+mod probe;
 mod quantize;
 mod rollout;
 mod trace;
@@ -36,6 +38,8 @@ pub(crate) use input::{InputArgs, ModelArgs, Size};
 pub(crate) use plan::PlanArgs;
 pub(crate) use predict::{Ids, PredictArgs};
 pub(crate) use preprocess::PreprocessArgs;
+#[cfg(feature = "train")]
+pub(crate) use probe::{ProbeAction, ProbeArgs, ProbeEvalArgs, ProbeKind, ProbeTrainArgs};
 pub(crate) use quantize::QuantizeArgs;
 pub(crate) use rollout::RolloutArgs;
 pub(crate) use trace::TraceArgs;
@@ -72,6 +76,9 @@ pub(crate) enum Command {
     Rollout(RolloutArgs),
     /// Find actions that bring a world model to a goal picture
     Plan(PlanArgs),
+    /// Train and judge heads on the features of a model
+    #[cfg(feature = "train")]
+    Probe(ProbeArgs),
     /// Write the exact tensor that would enter the network
     Preprocess(PreprocessArgs),
     /// Make a smaller file: ggml's block types, bit for bit
@@ -113,7 +120,7 @@ pub(crate) struct Shared {
     #[arg(long, value_enum, global = true, default_value_t)]
     pub(crate) precision: PrecisionWord,
     /// Type of the weights and products on a graphics card
-    #[arg(long, value_enum, global = true, default_value_t)]
+    #[arg(long = "dtype", id = "computed_in", value_enum, global = true, default_value_t)]
     pub(crate) dtype: DtypeWord,
     /// Trust a graphics card without checking its numbers once
     #[arg(long, global = true)]

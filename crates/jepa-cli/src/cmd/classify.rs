@@ -37,7 +37,7 @@ impl Task for Classify<'_> {
         let refuse = |error| model_error(&args.model.model, error);
         let model = load::<B>(&args.model, &device, shared)?;
         let head = model.load_head().map_err(refuse)?;
-        let cuts = Cuts { segments: args.segments.get(), views: args.views.get() };
+        let cuts = Cuts { segments: args.segments.get(), views: args.views.get(), ..Cuts::WHOLE };
         let through = Through::new(&model, &args.input, 0, args.batch.get(), &device, shared).map_err(refuse)?;
         let through = through.cut(cuts)?;
         let writer = match (&args.logits, format) {
@@ -66,7 +66,7 @@ struct ClassSink<B: Backend> {
 
 impl<B: Backend> Consumer<B> for ClassSink<B> {
     fn push(&mut self, names: &[String], pixels: Pixels<B>) -> Result<Vec<(String, String)>, CliError> {
-        let Cuts { segments, views } = self.cuts;
+        let Cuts { segments, views, .. } = self.cuts;
         let logits = match self.model.classify_clips(&self.head, pixels, segments, views) {
             Ok(logits) => logits,
             Err(error) => return Ok(names.iter().map(|name| (name.clone(), error.to_string())).collect()),

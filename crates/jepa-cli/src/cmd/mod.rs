@@ -16,6 +16,8 @@ mod model;
 pub(crate) mod plan;
 pub(crate) mod predict;
 pub(crate) mod preprocess;
+#[cfg(feature = "train")]
+pub(crate) mod probe;
 pub(crate) mod quantize;
 pub(crate) mod rollout;
 mod stream;

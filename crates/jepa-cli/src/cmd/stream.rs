@@ -145,18 +145,23 @@ impl<'a, B: Backend> Through<'a, B> {
 
     /// Brings every input of the command line to `consumer`, normalised and in batches.
     pub(crate) fn run(&self, consumer: &mut impl Consumer<B>) -> Result<Tally, CliError> {
-        let Self { input, preprocess, shared, .. } = self;
+        let Self { input, preprocess, .. } = self;
         if let Some(path) = &input.input_tensor {
             return self.run_tensor(path, consumer);
         }
-        let inputs = inputs::expand(&input.inputs, preprocess.takes_clips());
+        self.run_inputs(&inputs::expand(&input.inputs, preprocess.takes_clips()), consumer)
+    }
+
+    /// Brings `inputs` to `consumer`, normalised and in batches.
+    pub(crate) fn run_inputs(&self, inputs: &[Input], consumer: &mut impl Consumer<B>) -> Result<Tally, CliError> {
+        let Self { input, preprocess, shared, .. } = self;
         let frames = input.frames.map(usize::from);
         let (height, width) = preprocess.output_size();
         let longest = inputs.iter().map(|input| input.frames_at_most(preprocess, frames)).max().unwrap_or(1);
         let batch = self.fitting([3, longest, height, width], inputs.len())?;
         let progress = Progress::new(inputs.len(), shared);
         let mut sink = PixelSink { preprocess, clips: self.cuts.clips(), device: self.device, consumer };
-        run(&inputs, preprocess, frames, self.cuts, batch, &progress, &mut sink)
+        run(inputs, preprocess, frames, self.cuts, batch, &progress, &mut sink)
     }
 
     /// Rows of an array that has been normalised already.

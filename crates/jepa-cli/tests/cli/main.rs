@@ -7,11 +7,15 @@ mod embed;
 mod info;
 mod judge;
 mod pixels;
+#[cfg(feature = "train")]
+mod probe;
 mod quantize;
 #[cfg(feature = "train")] // the page has the commands of the default features
 mod reference;
 mod refusals;
 mod session;
+#[cfg(feature = "train")]
+mod shapes;
 mod stops;
 mod tasks;
 mod worlds;

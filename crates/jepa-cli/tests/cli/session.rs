@@ -9,6 +9,8 @@ use tempfile::TempDir;
 
 pub(crate) struct Session {
     folder: TempDir,
+    /// What the program keeps for the user.
+    cache: TempDir,
 }
 
 /// What a run left behind.
@@ -21,7 +23,8 @@ pub(crate) struct Ran {
 
 impl Session {
     pub(crate) fn new() -> Self {
-        Self { folder: tempfile::tempdir().expect("a temporary folder") }
+        let folder = || tempfile::tempdir().expect("a temporary folder");
+        Self { folder: folder(), cache: folder() }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -33,6 +36,7 @@ impl Session {
         let mut command = Command::new(env!("CARGO_BIN_EXE_jepa-cli"));
         // Without it Mesa's Vulkan driver complains on stderr when it is asked for adapters.
         command.current_dir(self.folder.path()).args(args).env("XDG_RUNTIME_DIR", self.folder.path());
+        command.env("XDG_CACHE_HOME", self.cache.path());
         command
     }
 

@@ -190,3 +190,35 @@ fn wrong_actions_states_and_goals_get_one_clear_line() {
     assert!(error_line(&plan(&["-m", &lewm, "--goal", &p, "--samples", "1000000000"]), 3).contains("--samples"));
     assert!(!s.files().iter().any(|name| name.starts_with("x.npy")), "{:?}", s.files());
 }
+
+/// The model that `examples/dot_world` of jepa-models trained, and pictures of its world: a dot at (0.2, 0.25) and at (0.3, 0.45) of the box.
+fn dot_world(file: &str) -> String {
+    format!("{}/../../models/{file}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn a_model_that_was_trained_here_is_a_model_like_any_other() {
+    let s = Session::new();
+    let (m, start, goal) =
+        (dot_world("dot-world.gguf"), dot_world("dot-world-start.png"), dot_world("dot-world-goal.png"));
+    assert!(s.good(&["info", &m]).stdout.contains("lewm"));
+    s.good(&["embed", "-m", &m, &start, &goal, "-o", "states.npy"]);
+    let (shape, states) = s.npy("states.npy");
+    let width = shape[1] as usize;
+    assert_eq!(shape[0], 2);
+
+    // A push of 1 moves the dot by 0.15 of the box, so that these two bring it from start to goal.
+    s.write("actions.npy", npy_bytes(&[2, 2], &[0.333, 0.667, 0.333, 0.667]));
+    s.good(&["rollout", "-m", &m, "--context", &start, "--actions", "actions.npy", "-o", "rolled.npy"]);
+    let (_, rolled) = s.npy("rolled.npy");
+    let distance = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum::<f32>();
+    let (from, to) = states.split_at(width);
+    let last = &rolled[width..];
+    assert!(distance(last, to) < 0.1 * distance(from, to), "{} of {}", distance(last, to), distance(from, to));
+
+    let plan = ["plan", "-m", &m, "--observation", &start, "--goal", &goal, "--action-bound", "1", "--json"];
+    let json: serde_json::Value = serde_json::from_str(&s.good(&plan).stdout).unwrap();
+    let moved =
+        |axis: usize| json["actions"].as_array().unwrap().iter().map(|a| a[axis].as_f64().unwrap()).sum::<f64>();
+    assert!((moved(0) - 0.667).abs() < 0.4 && (moved(1) - 1.333).abs() < 0.4, "{json}");
+}

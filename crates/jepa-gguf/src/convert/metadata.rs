@@ -3,8 +3,8 @@
 use crate::dtype::GgmlType;
 use crate::quant::VERSION;
 use crate::schema::{
-    EncoderHparams, Family, HeadHparams, HeadKind, Hparams, MaskedHparams, PosType, PredictorHparams, PredictorKind,
-    PreprocessHparams, ResizeMode,
+    EncoderHparams, Family, HeadHparams, HeadKind, HeadPool, Hparams, MaskedHparams, PosType, PredictorHparams,
+    PredictorKind, PreprocessHparams, ResizeMode,
 };
 use crate::value::{Metadata, Value};
 
@@ -23,13 +23,18 @@ impl Keys<'_> {
         self.put(key, u32::try_from(value).expect("every size was checked against a cap below 2^32"));
     }
 
+    fn counts(&mut self, key: &str, values: &[usize]) {
+        // Blocks are fewer than a cap far below 2^32.
+        self.put(key, values.iter().map(|&value| value as u32).collect::<Vec<u32>>());
+    }
+
     fn real(&mut self, key: &str, value: f64) {
         self.put(key, value as f32);
     }
 }
 
 /// All keys of a file whose large matrices are stored as `dtype`.
-pub(super) fn metadata(hp: &Hparams, dtype: GgmlType) -> Metadata {
+pub(crate) fn metadata(hp: &Hparams, dtype: GgmlType) -> Metadata {
     let mut metadata = Metadata::default();
     general(Keys { metadata: &mut metadata, prefix: "general." }, hp, dtype);
     let mut own = Keys { metadata: &mut metadata, prefix: "jepa." };
@@ -40,9 +45,35 @@ pub(super) fn metadata(hp: &Hparams, dtype: GgmlType) -> Metadata {
     if let Some(pred) = &hp.pred {
         predictor(Keys { metadata: &mut metadata, prefix: "jepa.pred." }, pred, &hp.enc, hp.family);
     }
-    head(Keys { metadata: &mut metadata, prefix: "jepa.head." }, hp.head.as_ref());
+    head_keys(&mut metadata, hp.head.as_ref());
     preprocess(Keys { metadata: &mut metadata, prefix: "jepa.pre." }, &hp.pre, hp.family);
     metadata
+}
+
+/// Adds the keys of a head, or the one that says that there is none.
+pub(crate) fn head_keys(metadata: &mut Metadata, head: Option<&HeadHparams>) {
+    let mut keys = Keys { metadata, prefix: "jepa.head." };
+    let Some(head) = head else { return keys.put("kind", "none") };
+    match head.kind {
+        HeadKind::AttentivePool { n_pool_layers, .. } => {
+            keys.put("kind", "attentive_pool");
+            keys.count("n_classes", head.n_classes);
+            keys.count("n_pool_layers", n_pool_layers);
+        }
+        HeadKind::LinearCls => {
+            keys.put("kind", "linear_cls");
+            keys.count("n_classes", head.n_classes);
+        }
+    }
+    if let Some(labels) = &head.labels {
+        keys.put("labels", labels.clone());
+    }
+    if head.pool != HeadPool::Auto {
+        keys.put("pool", head.pool.word());
+    }
+    if !head.layers.is_empty() {
+        keys.counts("layers", &head.layers);
+    }
 }
 
 fn general(mut keys: Keys<'_>, hp: &Hparams, dtype: GgmlType) {
@@ -90,9 +121,7 @@ fn encoder(mut keys: Keys<'_>, enc: &EncoderHparams, family: Family) {
         keys.put("image_patch_embed", enc.image_patch_embed);
     }
     if !enc.hier_layers.is_empty() {
-        // Blocks are fewer than a cap far below 2^32.
-        let layers: Vec<u32> = enc.hier_layers.iter().map(|&layer| layer as u32).collect();
-        keys.put("hier_layers", layers);
+        keys.counts("hier_layers", &enc.hier_layers);
     }
     keys.put("layer_scale", enc.layer_scale);
     if family.rules().block_causal {
@@ -181,24 +210,6 @@ fn masked_predictor(
     }
     if !pred.qkv_bias {
         keys.put("qkv_bias", false);
-    }
-}
-
-fn head(mut keys: Keys<'_>, head: Option<&HeadHparams>) {
-    let Some(head) = head else { return keys.put("kind", "none") };
-    match head.kind {
-        HeadKind::AttentivePool { n_pool_layers, .. } => {
-            keys.put("kind", "attentive_pool");
-            keys.count("n_classes", head.n_classes);
-            keys.count("n_pool_layers", n_pool_layers);
-        }
-        HeadKind::LinearCls => {
-            keys.put("kind", "linear_cls");
-            keys.count("n_classes", head.n_classes);
-        }
-    }
-    if let Some(labels) = &head.labels {
-        keys.put("labels", labels.clone());
     }
 }
 

@@ -54,6 +54,8 @@ use crate::schema::{Family, Hparams, expected_tensors};
 use crate::value::Metadata;
 use crate::writer::GgufWriter;
 pub(crate) use card::OWN_OBJECT;
+#[cfg(feature = "burn")]
+pub(crate) use metadata::{head_keys, metadata};
 pub(crate) use registry::Layout;
 pub(crate) use rows::{Take, fill, find};
 

@@ -91,7 +91,7 @@ pub(super) fn classifier(source: &Source<'_>, layer: &str) -> Result<Option<Head
     }
     let (n_classes, _) = source.matrix(&format!("{layer}.weight"), "head.cls.weight")?;
     let labels = source.config.map(|config| labels::read(config, n_classes)).transpose()?.flatten();
-    Ok(Some(HeadHparams { kind: HeadKind::LinearCls, n_classes, labels }))
+    Ok(Some(HeadHparams::new(HeadKind::LinearCls, n_classes, labels)))
 }
 
 /// The patches of an encoder of Meta's training code.

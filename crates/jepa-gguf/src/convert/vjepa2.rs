@@ -185,7 +185,7 @@ fn attentive_head(source: &Source<'_>, config: &Config) -> Result<Option<HeadHpa
     };
     let (n_classes, _) = source.matrix("classifier.weight", "head.cls.weight")?;
     let kind = HeadKind::AttentivePool { n_pool_layers, ffn_dim, xattn_ffn_dim };
-    Ok(Some(HeadHparams { kind, n_classes, labels: labels::read(config, n_classes)? }))
+    Ok(Some(HeadHparams::new(kind, n_classes, labels::read(config, n_classes)?)))
 }
 
 fn meta(source: &Source<'_>) -> Result<Hparams, ConvertError> {

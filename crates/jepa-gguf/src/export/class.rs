@@ -3,7 +3,7 @@
 use super::error::ExportError;
 use crate::convert::Layout;
 use crate::convert::{hfvit, ijepa, vjepa2};
-use crate::schema::{Family, HeadKind, Hparams, PosInterp, PredictorKind, RopeLayout};
+use crate::schema::{Family, HeadKind, HeadPool, Hparams, PosInterp, PredictorKind, RopeLayout};
 
 /// A class of transformers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +92,11 @@ impl Class {
     fn check(self, hp: &Hparams) -> Result<(), ExportError> {
         if let (Self::Dinov2 | Self::Dinov2WithRegisters, Some(_)) = (self, &hp.head) {
             return Err(ExportError::NoClass { what: format!("a linear head on the CLS token of {}", self.name()) });
+        }
+        if let Some(head) = hp.head.as_ref().filter(|head| !head.reads_the_usual()) {
+            self.fixed("jepa.head.pool", head.pool, HeadPool::Auto)?;
+            let layers = format!("{:?}", head.layers);
+            return self.fixed("jepa.head.layers", layers, "the encoder's output");
         }
         if self != Self::Vjepa2 {
             self.fixed("jepa.enc.tubelet_size", hp.enc.tubelet_size, 1)?;

@@ -24,5 +24,7 @@ mod write;
 pub use error::RoundingError;
 pub use importance::ImportanceMatrix;
 pub use plan::{Options, Plan, PlannedTensor, Reason};
+#[cfg(feature = "burn")]
+pub(crate) use write::copy;
 pub use write::{Quantization, WrittenTensor};
 pub(crate) use write::{Rows, pack};

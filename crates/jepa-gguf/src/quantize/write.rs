@@ -74,7 +74,8 @@ impl<'p, 'a> Quantization<'p, 'a> {
     }
 }
 
-fn copy(view: &TensorView<'_>, out: &mut TensorWriter) -> Result<(), GgufError> {
+/// Writes a tensor as it is stored.
+pub(crate) fn copy(view: &TensorView<'_>, out: &mut TensorWriter) -> Result<(), GgufError> {
     view.bytes().chunks(BATCH_VALUES).try_for_each(|piece| out.piece(piece))
 }
 

@@ -53,6 +53,8 @@ pub enum Dim {
     PredProjHidden,
     /// Classes.
     Classes,
+    /// What `head.cls` reads.
+    HeadIn,
     /// Hidden width of the MLPs of the head's blocks.
     HeadFfn,
     /// Hidden width of the MLP behind the head's cross-attention.
@@ -87,6 +89,7 @@ impl Dim {
             Self::State => "jepa.pred.state_dim",
             Self::PredProjHidden => "rows of pred.proj.0.weight",
             Self::Classes => "jepa.head.n_classes",
+            Self::HeadIn => "jepa.enc.embed_dim * jepa.head.layers (linear_cls)",
             Self::HeadFfn => "rows of head.blk.0.ffn_up.weight",
             Self::XattnFfn => "rows of head.xattn.ffn_up.weight",
         }
@@ -136,6 +139,12 @@ impl Dim {
             },
             Self::PredProjHidden => lewm(hp).map_or(0, |l| l.proj.hidden),
             Self::Classes => hp.head.as_ref().map_or(0, |h| h.n_classes),
+            Self::HeadIn => match &hp.head {
+                Some(head) if head.kind == HeadKind::LinearCls => {
+                    enc.embed_dim.saturating_mul(head.layers.len().max(1))
+                }
+                _ => enc.embed_dim,
+            },
             Self::HeadFfn => attentive(hp).map_or(0, |(_, ffn, _)| ffn),
             Self::XattnFfn => attentive(hp).map_or(0, |(_, _, ffn)| ffn),
         }

@@ -1,13 +1,13 @@
 //! `jepa.head.*`: reading and cross-checking the head's keys.
 
-use super::hparams::{HeadHparams, HeadKind};
+use super::hparams::{EncoderHparams, HeadHparams, HeadKind, HeadPool};
 use super::reader::{Reader, bad_value};
 use super::tensors::rows_of;
 use crate::error::GgufError;
 use crate::file::Gguf;
 
 /// Reads `jepa.head.*`; `None` when the bundle has no head.
-pub(super) fn read(keys: Reader<'_>, file: &Gguf) -> Result<Option<HeadHparams>, GgufError> {
+pub(super) fn read(keys: Reader<'_>, file: &Gguf, enc: &EncoderHparams) -> Result<Option<HeadHparams>, GgufError> {
     let kind = match keys.word_opt("jepa.head.kind")? {
         Some("attentive_pool") => {
             let n_pool_layers = keys.count("jepa.head.n_pool_layers")?;
@@ -28,5 +28,18 @@ pub(super) fn read(keys: Reader<'_>, file: &Gguf) -> Result<Option<HeadHparams>,
         let wanted = format!("{n_classes} (jepa.head.n_classes)");
         return Err(bad_value("jepa.head.labels", format!("{n} labels"), wanted));
     }
-    Ok(Some(HeadHparams { kind, n_classes, labels }))
+    let pool = keys.word("jepa.head.pool", HeadPool::from_word)?;
+    let lacks = match pool {
+        HeadPool::Auto | HeadPool::Mean => None,
+        HeadPool::Cls => (!enc.cls_token).then_some("an encoder with a CLS token"),
+        HeadPool::State => enc.proj.is_none().then_some("an encoder with a projector"),
+    };
+    if let Some(lacks) = lacks {
+        return Err(bad_value("jepa.head.pool", pool, format!("{lacks}, or another pooling")));
+    }
+    let layers = keys.counts("jepa.head.layers")?;
+    if let Some(layer) = layers.iter().find(|&&layer| layer >= enc.n_layer) {
+        return Err(bad_value("jepa.head.layers", layer, format!("0 to {} (jepa.enc.n_layer)", enc.n_layer - 1)));
+    }
+    Ok(Some(HeadHparams { kind, n_classes, labels, pool, layers }))
 }

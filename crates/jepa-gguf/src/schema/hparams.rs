@@ -138,6 +138,20 @@ words! {
     }
 }
 
+words! {
+    /// `jepa.head.pool`: what a linear head reads (an extension of ours to the schema).
+    HeadPool {
+        /// What the family's reference pools.
+        Auto = "auto",
+        /// Mean over the patch tokens.
+        Mean = "mean",
+        /// The CLS token.
+        Cls = "cls",
+        /// The projected CLS token.
+        State = "state",
+    }
+}
+
 /// What a bundle says about itself and its parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hparams {
@@ -336,6 +350,23 @@ pub struct HeadHparams {
     pub n_classes: usize,
     /// `jepa.head.labels`, one per class when present.
     pub labels: Option<Vec<String>>,
+    /// What a linear head reads of each output of the encoder.
+    pub pool: HeadPool,
+    /// Blocks whose normalised outputs the head reads, counted from 0: joined on the last axis after pooling for a linear head, as tokens for an
+    /// attentive one. Empty means the encoder's output.
+    pub layers: Vec<usize>,
+}
+
+impl HeadHparams {
+    /// A head on the encoder's output, pooled as the family's reference does.
+    pub fn new(kind: HeadKind, n_classes: usize, labels: Option<Vec<String>>) -> Self {
+        Self { kind, n_classes, labels, pool: HeadPool::Auto, layers: Vec::new() }
+    }
+
+    /// Whether it reads what a head without the keys `jepa.head.pool` and `jepa.head.layers` reads.
+    pub fn reads_the_usual(&self) -> bool {
+        self.pool == HeadPool::Auto && self.layers.is_empty()
+    }
 }
 
 /// `jepa.head.kind` and what belongs to it.

@@ -2,7 +2,9 @@
 //!
 //! Reading ([`super::reader`]) and the documentation page ([`super::page`]) both come from it.
 
-use super::hparams::{Activation, AttnMode, Family, Modality, PosInterp, PosType, Resample, ResizeMode, RopeLayout};
+use super::hparams::{
+    Activation, AttnMode, Family, HeadPool, Modality, PosInterp, PosType, Resample, ResizeMode, RopeLayout,
+};
 use crate::limits::{
     MAX_CHANNELS, MAX_CLASSES, MAX_FRAMES, MAX_HEADS, MAX_LAYERS, MAX_SIDE, MAX_SPECIAL_TOKENS, MAX_WIDTH,
 };
@@ -170,6 +172,10 @@ pub const KEYS: &[KeySpec] = &[
     key("jepa.head.n_pool_layers", KeyKind::Count { min: 0, max: MAX_LAYERS }, Absent::Refused("with an attentive_pool head"),
         "self-attention blocks before the pooling"),
     key("jepa.head.labels", KeyKind::Texts, Absent::Nothing, "names of the classes, one each"),
+    key("jepa.head.pool", KeyKind::Word(HeadPool::WORDS), Absent::Word("auto"),
+        "what a linear_cls head reads; `auto` is the family's pooling (an extension of jepa-burn)"),
+    key("jepa.head.layers", KeyKind::Counts { min: 0, max: MAX_LAYERS - 1 }, Absent::Derived("the encoder's output"),
+        "blocks whose normalised outputs the head reads: pooled and joined (linear_cls), or joined as tokens (attentive_pool) (an extension of jepa-burn)"),
 
     key("jepa.pre.mean", KeyKind::Channels { positive: false }, ALWAYS, "mean of each channel after `rescale`"),
     key("jepa.pre.std", KeyKind::Channels { positive: true }, ALWAYS, "standard deviation of each channel after `rescale`"),

@@ -21,7 +21,7 @@ pub use page::schema_page;
 pub use tensors::{ExpectedTensor, Form, Repeat, TENSORS, TensorSpec, TypeRule, When, expected_tensors};
 
 pub use hparams::{
-    AcHparams, Activation, AttnMode, EncoderHparams, Family, HeadHparams, HeadKind, Hparams, LewmHparams,
+    AcHparams, Activation, AttnMode, EncoderHparams, Family, HeadHparams, HeadKind, HeadPool, Hparams, LewmHparams,
     MaskedHparams, Modality, PosInterp, PosType, PredictorHparams, PredictorKind, PreprocessHparams, ProjectorHparams,
     Resample, ResizeMode, RopeHparams, RopeLayout,
 };
@@ -50,7 +50,7 @@ pub(crate) fn read_hparams(file: &Gguf) -> Result<Hparams, GgufError> {
         family,
         modality,
         pred: predictor::read(keys, file, family, &enc)?,
-        head: head::read(keys, file)?,
+        head: head::read(keys, file, &enc)?,
         pre: preprocess::read(keys, &enc)?,
         enc,
     })

@@ -222,7 +222,7 @@ pub const TENSORS: &[TensorSpec] = &[
     row("head.xattn.ln2", Norm(D::Enc), Once, ATTENTIVE),
     row("head.xattn.ffn_up", Linear([D::XattnFfn, D::Enc], Any), Once, ATTENTIVE),
     row("head.xattn.ffn_down", Linear([D::Enc, D::XattnFfn], Any), Once, ATTENTIVE),
-    row("head.cls", Linear([D::Classes, D::Enc], Any), Once, HEAD),
+    row("head.cls", Linear([D::Classes, D::HeadIn], Any), Once, HEAD),
 ];
 
 /// A tensor that a bundle with given hyper-parameters has.

@@ -1,5 +1,6 @@
 //! `GgufStore`: Burn modules from and to GGUF files, as a store beside Burn's own.
 
+mod bundle_writer;
 mod load;
 mod names;
 mod save;
@@ -10,6 +11,8 @@ use std::sync::Arc;
 
 use burn::tensor::{DType, backend::Backend};
 use burn_store::{ApplyResult, ModuleSnapshot, ModuleStore, PathFilter, TensorSnapshot};
+
+pub use bundle_writer::{BundleWriter, WritingBundle};
 
 use crate::bundle::Bundle;
 use crate::error::GgufError;

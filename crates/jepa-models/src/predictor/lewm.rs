@@ -82,6 +82,20 @@ impl<B: Backend> LewmPredictor<B> {
         actions: Tensor<B, 3>,
         trace: &mut Trace<'_, B>,
     ) -> Result<Tensor<B, 3>, ModelError> {
+        let x = through(&self.proj, self.rows(states, actions, trace)?); //     [b, T, dim]
+        trace.see(&x, || "pred.proj.2".into());
+        Ok(x)
+    }
+
+    /// What the projector reads: the rows after the final norm.
+    ///
+    /// **Shapes** and errors as for [`Self::forward`].
+    pub(crate) fn rows(
+        &self,
+        states: Tensor<B, 3>,
+        actions: Tensor<B, 3>,
+        trace: &mut Trace<'_, B>,
+    ) -> Result<Tensor<B, 3>, ModelError> {
         let [batch, frames, dim] = states.dims();
         let (wanted_dim, action_dim) = (self.config.hparams.embed_dim, self.config.lewm.action_dim);
         if dim != wanted_dim || frames == 0 {
@@ -96,7 +110,6 @@ impl<B: Backend> LewmPredictor<B> {
             return Err(ModelError::TooManyFrames { found: frames, most: self.config.lewm.n_frames });
         }
 
-        let through = |(up, act, down): &Projector<B>, x| linear(down, act.forward(linear(up, x)));
         let condition = through(&self.action_embed, actions); //                [b, T, dim]
         trace.see(&condition, || "pred.action_embed.2".into());
         let mut x = states + self.pos_embed.val().narrow(0, 0, frames).unsqueeze();
@@ -106,8 +119,10 @@ impl<B: Backend> LewmPredictor<B> {
         }
         let x = layer_norm(&self.norm, self.config.hparams.ln_eps, x);
         trace.see(&x, || "pred.norm".into());
-        let x = through(&self.proj, x); //                                      [b, T, dim]
-        trace.see(&x, || "pred.proj.2".into());
         Ok(x)
     }
+}
+
+fn through<B: Backend>((up, act, down): &Projector<B>, x: Tensor<B, 3>) -> Tensor<B, 3> {
+    linear(down, act.forward(linear(up, x)))
 }

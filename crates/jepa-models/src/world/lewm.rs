@@ -12,7 +12,7 @@ use crate::trace::Trace;
 /// LeWorldModel: a frame is one state vector, a prediction looks at the last few of them.
 ///
 /// **Source** both published rollouts: a sliding window whose positions start at row 0 again.
-#[derive(Debug)]
+#[derive(Module, Debug)]
 pub struct LewmWorld<B: Backend> {
     /// The encoder of the frames.
     pub encoder: Encoder<B>,

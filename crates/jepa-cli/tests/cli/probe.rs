@@ -1,0 +1,340 @@
+//! `probe train` and `probe eval`, and what `classify` makes of their files.
+
+use std::process::Stdio;
+
+use serde_json::Value;
+
+use crate::session::{Session, fixture, model, picture};
+use crate::shapes;
+
+fn tiny() -> String {
+    fixture("quickstart/tiny.gguf")
+}
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).expect("JSON on stdout")
+}
+
+/// The only error line of a run that ends with `code`.
+fn refusal(s: &Session, args: &[&str], code: i32) -> String {
+    let ran = s.run(args);
+    assert_eq!(ran.code, code, "{args:?}: {ran:?}");
+    let lines: Vec<_> = ran.stderr.lines().filter(|line| line.starts_with("error:")).collect();
+    assert_eq!(lines.len(), 1, "{ran:?}");
+    lines[0].to_owned()
+}
+
+fn bytes(s: &Session, name: &str) -> Vec<u8> {
+    std::fs::read(s.path(name)).expect(name)
+}
+
+/// A session with `train` and `test`, drawn apart.
+fn with_shapes(classes: usize, train: usize, test: usize) -> Session {
+    let s = Session::new();
+    shapes::write(&s, "train", 0..classes, train, 1);
+    shapes::write(&s, "test", 0..classes, test, 2);
+    s
+}
+
+#[test]
+fn shapes_are_learned_and_every_command_gives_the_same_classes() {
+    let s = with_shapes(8, 40, 12);
+    let accuracy = |kind: &str, extra: &[&str]| {
+        let (m, out) = (tiny(), format!("{kind}.gguf"));
+        s.good(&[&["probe", "train", "-q", "-m", &m, "train", "-o", &out, "--kind", kind], extra].concat());
+        let judged = json(&s.good(&["probe", "eval", "-q", "-m", &out, "test", "--json"]).stdout);
+        assert_eq!((judged["inputs"].as_u64(), judged["failed"].as_u64()), (Some(96), Some(0)));
+        assert_eq!(judged["top_5"].as_f64().map(|top| top >= judged["accuracy"].as_f64().unwrap()), Some(true));
+        let classified = json(&s.good(&["classify", "-q", "-m", &out, "test", "--json"]).stdout);
+        let given = |input: &Value| {
+            let line = classified["inputs"].as_array().unwrap().iter().find(|line| &line["input"] == input);
+            line.unwrap()["top"][0]["label"].clone()
+        };
+        for line in judged["predictions"].as_array().unwrap() {
+            assert_eq!(given(&line["input"]), line["predicted"], "{line}");
+        }
+        judged["accuracy"].as_f64().unwrap()
+    };
+    let (linear, attentive) = (accuracy("linear", &["--layers", "last2"]), accuracy("attentive", &[]));
+    let neighbours = json(&s.good(&["probe", "train", "-q", "-m", &tiny(), "train", "--kind", "knn", "--json"]).stdout);
+    println!("linear {linear}, attentive {attentive}, k-NN {}", neighbours["accuracy"]);
+    assert!(linear >= 0.9, "linear {linear}");
+    // On the features of an untrained model neither is the better one by more than a few pictures.
+    assert!(attentive >= 0.9, "attentive {attentive}");
+    assert!(neighbours["accuracy"].as_f64().unwrap() > 0.3, "{neighbours}");
+    assert_eq!(s.files(), ["attentive.gguf", "linear.gguf", "test", "train"], "no checkpoint is left");
+}
+
+#[test]
+fn the_seed_decides_every_byte() {
+    let s = with_shapes(3, 8, 0);
+    for kind in ["linear", "attentive"] {
+        let train = |seed: &str, out: &str| {
+            let args = ["probe", "train", "-q", "-m", &tiny(), "train", "-o", out, "--kind", kind, "--epochs", "6"];
+            s.good(&[&args[..], &["--seed", seed, "--augment", "2"]].concat());
+            bytes(&s, out)
+        };
+        let first = train("1", "a.gguf");
+        assert_eq!(train("1", "b.gguf"), first, "{kind}");
+        assert_ne!(train("2", "c.gguf"), first, "{kind}");
+    }
+}
+
+#[test]
+fn a_killed_training_goes_on_and_ends_with_the_same_bytes() {
+    let s = with_shapes(3, 16, 0);
+    for (kind, epochs) in [("linear", "60"), ("attentive", "8")] {
+        let m = tiny();
+        let (whole, killed) = (format!("{kind}.gguf"), format!("{kind}-killed.gguf"));
+        let rest = ["--kind", kind, "--epochs", epochs, "--batch", "1", "--val-split", "0"];
+        s.good(&[&["probe", "train", "-m", &m, "train", "-o", &whole][..], &rest].concat());
+        let again = [&["probe", "train", "-m", &m, "train", "-o", &killed][..], &rest].concat();
+        let mut child = s.command(&again).stderr(Stdio::null()).spawn().unwrap();
+        while !s.path(&format!("{killed}.checkpoint")).exists() {
+            assert!(child.try_wait().unwrap().is_none(), "it ended without a checkpoint");
+            std::thread::yield_now();
+        }
+        // SIGKILL on Unix.
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!s.path(&killed).exists(), "it was killed in mid-training");
+        let ran = s.good(&again);
+        assert!(ran.stderr.contains("going on after epoch"), "{}", ran.stderr);
+        assert_eq!(bytes(&s, &killed), bytes(&s, &whole), "{kind}");
+        let left: Vec<_> = s.files().into_iter().filter(|name| name.ends_with(".checkpoint")).collect();
+        assert!(left.is_empty(), "{left:?}");
+    }
+}
+
+#[test]
+fn a_checkpoint_of_another_run_is_not_gone_on_from() {
+    let s = with_shapes(2, 6, 0);
+    let train = |extra: &[&str]| {
+        s.good(&[&["probe", "train", "-m", &tiny(), "train", "-o", "out.gguf", "--epochs", "3"], extra].concat()).stderr
+    };
+    s.write("out.gguf.checkpoint", "jepa-training 1\nrubbish");
+    let said = train(&[]);
+    assert!(
+        said.contains("out.gguf.checkpoint: the checkpoint cannot be used") && said.contains("starting anew"),
+        "{said}"
+    );
+    assert!(!s.path("out.gguf.checkpoint").exists());
+}
+
+#[test]
+fn features_are_computed_once() {
+    let s = with_shapes(2, 6, 0);
+    let train = |extra: &[&str]| {
+        let args = ["probe", "train", "-m", &tiny(), "train", "-o", "out.gguf", "--epochs", "1"];
+        s.good(&[&args[..], extra].concat()).stderr.contains("from the cache")
+    };
+    assert!(!train(&[]));
+    assert!(train(&["--lr", "0.5", "--seed", "9"]), "nothing that changes the features");
+    assert!(!train(&["--pool", "mean", "--layers", "0"]));
+    assert!(!train(&["--augment", "1"]));
+    assert!(!train(&["--augment", "1", "--seed", "9"]));
+    s.write(&format!("train/{}/0.bmp", shapes::label(0)), shapes::picture(0, 77, 5));
+    assert!(!train(&[]), "a picture has changed");
+    // The head is no part of what the features depend on.
+    s.good(&["probe", "train", "-q", "-m", &tiny(), "train", "-o", "base.gguf", "--epochs", "1"]);
+    let again = s.good(&["probe", "train", "-m", "base.gguf", "train", "-o", "out.gguf", "--epochs", "1"]);
+    assert!(again.stderr.contains("from the cache"), "{}", again.stderr);
+}
+
+#[test]
+fn the_usual_heads_need_no_key_of_ours_and_others_are_honoured() {
+    let s = with_shapes(2, 6, 0);
+    let keys = |extra: &[&str]| {
+        s.good(&[&["probe", "train", "-q", "-m", &tiny(), "train", "-o", "out.gguf", "--epochs", "2"], extra].concat());
+        let file = jepa_gguf::Gguf::open(s.path("out.gguf")).unwrap();
+        s.good(&["classify", "-q", "-m", "out.gguf", "train"]);
+        let own = file.metadata().iter().map(|(key, _)| key.to_owned());
+        own.filter(|key| key == "jepa.head.pool" || key == "jepa.head.layers").collect::<Vec<_>>()
+    };
+    assert!(keys(&["--kind", "attentive", "--layers", "last"]).is_empty());
+    assert!(keys(&["--kind", "linear"]).is_empty());
+    assert_eq!(keys(&["--layers", "0,1"]), ["jepa.head.layers"]);
+    assert_eq!(keys(&["--pool", "mean"]), ["jepa.head.pool"]);
+    assert_eq!(keys(&["--kind", "attentive", "--layers", "last2"]), ["jepa.head.layers"]);
+}
+
+#[test]
+fn an_unreadable_picture_is_named_and_the_rest_goes_on() {
+    let s = with_shapes(2, 5, 0);
+    s.write(&format!("train/{}/broken.bmp", shapes::label(1)), "this is text");
+    for _cached in [false, true] {
+        let line = refusal_with_output(&s);
+        assert!(line.contains("broken.bmp"), "{line}");
+    }
+    let ran = s.run(&["probe", "eval", "-m", "out.gguf", "train", "--json"]);
+    assert_eq!((ran.code, json(&ran.stdout)["failed"].as_u64()), (1, Some(1)), "{ran:?}");
+}
+
+fn refusal_with_output(s: &Session) -> String {
+    let ran = s.run(&["probe", "train", "-m", &tiny(), "train", "-o", "out.gguf", "--epochs", "2"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(s.path("out.gguf").exists());
+    assert!(ran.stderr.contains("1 of 11 inputs failed"), "{}", ran.stderr);
+    ran.stderr.lines().find(|line| line.starts_with("error:")).unwrap().to_owned()
+}
+
+#[test]
+fn data_that_cannot_be_learned_from_is_refused_in_one_line() {
+    let s = with_shapes(2, 3, 0);
+    let m = tiny();
+    let train = |data: &str, code: i32| refusal(&s, &["probe", "train", "-m", &m, data, "-o", "out.gguf"], code);
+
+    std::fs::create_dir_all(s.path("empty/a")).unwrap();
+    shapes::write(&s, "empty", 0..1, 2, 1);
+    let line = train("empty", 1);
+    assert!(line.contains("empty/a") && line.contains("no picture") && line.contains("class \"a\""), "{line}");
+
+    shapes::write(&s, "one", 0..1, 2, 1);
+    assert!(train("one", 1).contains("one class"), "one class");
+    std::fs::create_dir(s.path("none")).unwrap();
+    assert!(train("none", 1).contains("sub-folder"), "no class");
+    assert!(train("absent", 1).contains("no such file"), "no data");
+    s.write("list.csv", "path,label\na.png,x\nb.png,y,z\n");
+    let line = train("list.csv", 1);
+    assert!(line.contains("line 3") && line.contains("3 fields") && line.contains("quote"), "{line}");
+    s.write("list.jsonl", "{\"path\": \"a.png\"}\n");
+    assert!(train("list.jsonl", 1).contains("line 1"), "no label");
+
+    let usage = |extra: &[&str]| s.run(&[&["probe", "train", "-m", &m, "train"], extra].concat()).code;
+    assert_eq!(usage(&[]), 2, "no output");
+    assert_eq!(usage(&["-o", "out.gguf", "--kind", "knn"]), 2, "nothing to write");
+    assert_eq!(usage(&["-o", "out.gguf", "--val-split", "1"]), 2);
+    assert_eq!(usage(&["-o", "out.gguf", "--lr", "0"]), 2);
+    assert_eq!(usage(&["-o", "out.gguf", "--layers", "9"]), 2);
+    assert_eq!(usage(&["-o", &m]), 2, "the model would be gone");
+    assert_eq!(usage(&["-o", "absent/out.gguf"]), 3);
+    assert_eq!(usage(&["-o", "out.gguf", "--pool", "cls"]), 3, "this model has no CLS token");
+    assert_eq!(s.run(&["probe", "eval", "-m", &m, "train"]).code, 3, "no head");
+    assert!(!s.files().iter().any(|name| name.starts_with("out.gguf")), "{:?}", s.files());
+}
+
+#[test]
+fn a_class_that_nothing_can_be_read_of_is_refused() {
+    let s = with_shapes(2, 3, 0);
+    std::fs::create_dir(s.path("train/zz")).unwrap();
+    s.write("train/zz/broken.png", "this is text");
+    let ran = s.run(&["probe", "train", "-m", &tiny(), "train", "-o", "out.gguf"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.stderr.contains("no input of class \"zz\" can be read"), "{}", ran.stderr);
+    assert!(!s.path("out.gguf").exists());
+}
+
+#[test]
+fn features_that_are_no_numbers_are_the_models_fault() {
+    let s = with_shapes(2, 3, 0);
+    let mut file = std::fs::read(tiny()).unwrap();
+    let tensor = jepa_gguf::Gguf::open(tiny()).unwrap();
+    let weights = tensor.tensor("enc.blk.1.ffn_down.weight").unwrap().bytes().to_vec();
+    let at = file.windows(64).position(|window| window == &weights[..64]).unwrap();
+    file[at..at + 64].fill(0xff);
+    s.write("nan.gguf", file);
+    let line = refusal(&s, &["probe", "train", "-m", "nan.gguf", "train", "-o", "out.gguf"], 3);
+    assert!(line.contains("nan.gguf") && line.contains("no numbers"), "{line}");
+    assert!(!s.path("out.gguf").exists());
+}
+
+#[test]
+fn lists_name_inputs_beside_themselves_and_labels_of_any_kind() {
+    let s = with_shapes(2, 4, 0);
+    let folder = |class: usize| format!("train/{}", shapes::label(class));
+    let mut list = csv::Writer::from_writer(Vec::new());
+    list.write_record(["path", "label"]).unwrap();
+    let mut lines = String::new();
+    for (class, label) in [(0, "été, \"quoted\"\nand broken"), (1, "猫")] {
+        for number in 0..4 {
+            let path = format!("{}/{number}.bmp", folder(class));
+            list.write_record([path.as_str(), label]).unwrap();
+            lines += &format!("{}\n", serde_json::json!({ "path": path, "label": label }));
+        }
+    }
+    s.write("list.csv", list.into_inner().unwrap());
+    s.write("list.jsonl", lines);
+    for data in ["list.csv", "list.jsonl"] {
+        s.good(&["probe", "train", "-q", "-m", &tiny(), data, "-o", &format!("{data}.gguf"), "--epochs", "4"]);
+    }
+    assert_eq!(bytes(&s, "list.csv.gguf"), bytes(&s, "list.jsonl.gguf"));
+    let judged = json(&s.good(&["probe", "eval", "-q", "-m", "list.csv.gguf", "list.csv", "--json"]).stdout);
+    let labels: Vec<_> = judged["classes"].as_array().unwrap().iter().map(|class| class["label"].clone()).collect();
+    assert!(labels.contains(&"猫".into()) && labels.contains(&"été, \"quoted\"\nand broken".into()), "{labels:?}");
+
+    s.write("other.csv", format!("{},dog\n", picture()));
+    let line = refusal(&s, &["probe", "eval", "-m", "list.csv.gguf", "other.csv"], 1);
+    assert!(line.contains("\"dog\"") && line.contains("猫"), "{line}");
+}
+
+#[test]
+fn ten_thousand_classes_are_a_head_like_any_other() {
+    let s = Session::new();
+    s.write("a.bmp", shapes::bmp(8, 8, &[90; 192]));
+    let rows: String = (0..10_000).map(|class| format!("a.bmp,class {class}\n")).collect();
+    s.write("many.csv", rows);
+    let args = ["probe", "train", "-q", "-m", &model("hfvit"), "many.csv", "-o", "out.gguf", "--epochs", "1"];
+    s.good(&[&args[..], &["--batch", "512"]].concat());
+    let info = json(&s.good(&["info", "--json", "out.gguf"]).stdout);
+    assert_eq!(info["head"]["n_classes"], 10_000);
+    s.write("few.csv", "a.bmp,class 7\na.bmp,class 9999\n");
+    s.good(&["probe", "eval", "-q", "-m", "out.gguf", "few.csv", "--confusion", "few.png"]);
+}
+
+#[test]
+fn the_confusion_matrix_is_a_picture_that_appears_whole() {
+    let s = with_shapes(3, 6, 4);
+    s.good(&["probe", "train", "-q", "-m", &tiny(), "train", "-o", "out.gguf", "--epochs", "3"]);
+    let text = s.good(&["probe", "eval", "-q", "-m", "out.gguf", "test", "--confusion", "c.png"]).stdout;
+    assert!(text.starts_with("accuracy ") && text.contains("of 12)") && text.contains("true classes"), "{text}");
+    assert!(bytes(&s, "c.png").starts_with(b"\x89PNG"));
+    assert_eq!(s.run(&["probe", "eval", "-m", "out.gguf", "test", "--confusion", "c.jpg"]).code, 2);
+    assert_eq!(s.run(&["probe", "eval", "-m", "out.gguf", "test", "--confusion", "absent/c.png"]).code, 3);
+}
+
+/// The last block, or the norms, are trained with the head; what is not trained stays as it is byte for byte, and the file runs like any other.
+#[test]
+fn parts_of_the_encoder_are_trained_and_written() {
+    let s = with_shapes(3, 12, 6);
+    let original = jepa_gguf::Gguf::open(tiny()).unwrap();
+    let matrix = |block: usize| format!("enc.blk.{block}.ffn_up.weight");
+    let norm = "enc.blk.0.ln1.weight";
+    for (unfreeze, kind, moved, kept) in [
+        ("last:1", "linear", vec![matrix(1), "enc.norm.weight".to_owned()], vec![matrix(0), norm.to_owned()]),
+        ("norms", "attentive", vec![norm.to_owned(), "enc.norm.bias".to_owned()], vec![matrix(0), matrix(1)]),
+    ] {
+        let args = ["probe", "train", "-q", "-m", &tiny(), "train", "-o", "tuned.gguf", "--kind", kind, "--json"];
+        let rest = ["--unfreeze", unfreeze, "--epochs", "12", "--accumulate", "2", "--lr", "0.003"];
+        let trained = json(&s.good(&[&args[..], &rest].concat()).stdout);
+        assert!(trained["accuracy"].as_f64().unwrap() > 0.5, "{trained}");
+        let tuned = jepa_gguf::Gguf::open(s.path("tuned.gguf")).unwrap();
+        let values = |file: &jepa_gguf::Gguf, name: &str| file.tensor(name).unwrap().to_f32();
+        for name in moved {
+            assert_ne!(values(&tuned, &name), values(&original, &name), "{unfreeze}: {name}");
+        }
+        for name in kept {
+            assert_eq!(
+                tuned.tensor(&name).unwrap().bytes(),
+                original.tensor(&name).unwrap().bytes(),
+                "{unfreeze}: {name}"
+            );
+        }
+        let judged = json(&s.good(&["probe", "eval", "-q", "-m", "tuned.gguf", "test", "--json"]).stdout);
+        assert!(judged["accuracy"].as_f64().unwrap() > 0.5, "{judged}");
+        let first = bytes(&s, "tuned.gguf");
+        s.good(&[&args[..], &rest].concat());
+        assert_eq!(bytes(&s, "tuned.gguf"), first, "{unfreeze}: a second run");
+    }
+}
+
+#[test]
+fn what_cannot_be_unfrozen_is_refused() {
+    let s = with_shapes(2, 3, 0);
+    let train = |rest: &[&str]| refusal(&s, &[&["probe", "train", "-q", "-m", &tiny(), "train"], rest].concat(), 2);
+    let too_many = train(&["-o", "o.gguf", "--unfreeze", "last:3"]);
+    assert!(too_many.contains("layer last:3: the encoder has layers 0 to 1"), "{too_many}");
+    let words = train(&["-o", "o.gguf", "--unfreeze", "all"]);
+    assert!(words.contains("`all` is neither `last:N` nor `norms`"), "{words}");
+    let knn = train(&["--kind", "knn", "--unfreeze", "norms"]);
+    assert!(knn.contains("trains nothing"), "{knn}");
+}

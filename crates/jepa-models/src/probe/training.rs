@@ -1,0 +1,397 @@
+//! The loop of a training, one epoch at a time, and its state on disk.
+
+use std::f64::consts::PI;
+
+use burn::module::AutodiffModule;
+use burn::nn::loss::CrossEntropyLossConfig;
+use burn::optim::adaptor::OptimizerAdaptor;
+use burn::optim::{AdamW, AdamWConfig, GradientsAccumulator, GradientsParams, Optimizer};
+use burn::prelude::*;
+use burn::record::{FullPrecisionSettings, NamedMpkBytesRecorder, Recorder};
+use burn::tensor::backend::AutodiffBackend;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::{Evaluation, Examples, Split};
+use crate::error::ModelError;
+
+/// First bytes of a saved state.
+const MAGIC: &[u8] = b"jepa-training 1\n";
+
+/// What gives every class a score.
+pub trait Scores<B: Backend, const D: usize> {
+    /// **Shapes** `inputs` `[batch, ..]` → logits `[batch, n_classes]`.
+    fn scores(&self, inputs: Tensor<B, D>) -> Tensor<B, 2>;
+}
+
+/// How a training goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TrainingOptions {
+    /// Most passes over the examples.
+    pub epochs: usize,
+    /// Learning rate at the start; it falls to 0 along half a cosine.
+    pub lr: f64,
+    /// Weight decay of AdamW.
+    pub weight_decay: f32,
+    /// Examples of one step.
+    pub batch: usize,
+    /// Pieces that a step is computed in, one after the other, to take less memory; their gradients are added.
+    pub accumulate: usize,
+    /// Decides the order of the examples.
+    pub seed: u64,
+    /// Epochs without a better result after which the training ends.
+    pub patience: usize,
+}
+
+/// What an epoch did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EpochReport {
+    /// Mean loss of the steps.
+    pub loss: f64,
+    /// What the held-out examples say, where there are any.
+    pub held_out: Option<Held>,
+}
+
+/// What held-out examples say about a model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Held {
+    /// Mean loss.
+    pub loss: f64,
+    /// Part that was given its class, 0..=1.
+    pub accuracy: f64,
+}
+
+impl EpochReport {
+    /// Whether it is better than `other`: of lower loss on what is held out, which says more than the accuracy on a few examples.
+    fn beats(&self, other: &Self) -> bool {
+        let judged = |report: &Self| report.held_out.map_or(report.loss, |held| held.loss);
+        judged(self) < judged(other)
+    }
+}
+
+/// A module that learns to classify.
+pub struct Training<B: AutodiffBackend, M: AutodiffModule<B>> {
+    options: TrainingOptions,
+    model: M,
+    /// As it was after the best epoch.
+    best: M,
+    optimizer: OptimizerAdaptor<AdamW, M, B>,
+    history: Vec<EpochReport>,
+}
+
+impl<B: AutodiffBackend, M: AutodiffModule<B>> std::fmt::Debug for Training<B, M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Training")
+            .field("options", &self.options)
+            .field("history", &self.history)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<B: AutodiffBackend, M: AutodiffModule<B>> Training<B, M> {
+    /// Starts with `model`.
+    pub fn new(model: M, options: TrainingOptions) -> Self {
+        let optimizer = AdamWConfig::new().with_weight_decay(options.weight_decay).with_epsilon(1e-8).init();
+        Self { options, best: model.clone(), model, optimizer, history: Vec::new() }
+    }
+
+    /// What every epoch so far did.
+    pub fn history(&self) -> &[EpochReport] {
+        &self.history
+    }
+
+    /// The best epoch so far, counted from 0; `None` before the first.
+    pub fn best_epoch(&self) -> Option<usize> {
+        let first = (!self.history.is_empty()).then_some(0)?;
+        Some(
+            (1..self.history.len())
+                .fold(first, |best, i| if self.history[i].beats(&self.history[best]) { i } else { best }),
+        )
+    }
+
+    /// The model as it was after the best epoch.
+    pub fn best(&self) -> M::InnerModule {
+        self.best.valid()
+    }
+
+    /// Whether all epochs have been run, or the last ones brought nothing.
+    pub fn is_over(&self) -> bool {
+        let since_best = self.best_epoch().map_or(0, |best| self.history.len() - 1 - best);
+        self.history.len() >= self.options.epochs || since_best >= self.options.patience
+    }
+
+    /// Learns from every example of `split.train` once, in an order drawn from the seed and the number of the epoch, and judges the result by
+    /// `split.held_out`.
+    ///
+    /// # Errors
+    /// [`ModelError::Diverged`] when the loss is no number, [`ModelError::Probe`] without examples, and whatever [`Examples::batch`] says.
+    pub fn run_epoch<const D: usize>(
+        &mut self,
+        examples: &impl Examples,
+        split: &Split,
+    ) -> Result<EpochReport, ModelError>
+    where
+        M: Scores<B, D>,
+        M::InnerModule: Scores<B::InnerBackend, D>,
+    {
+        let Some(device) = self.model.devices().into_iter().next().filter(|_| !split.train.is_empty()) else {
+            return Err(ModelError::Probe { what: "there is no example to learn from".to_owned() });
+        };
+        let TrainingOptions { epochs, lr, batch, accumulate, seed, .. } = self.options;
+        let epoch = self.history.len();
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        random.set_stream(epoch as u64 + 1);
+        let mut order = split.train.clone();
+        order.shuffle(&mut random);
+        let cross_entropy = CrossEntropyLossConfig::new().init(&device);
+        let mut sum = 0.0;
+        for (step, indices) in order.chunks(batch.max(1)).enumerate() {
+            let mut gradients = GradientsAccumulator::new();
+            for piece in indices.chunks(indices.len().div_ceil(accumulate.max(1))) {
+                let inputs = Tensor::<B, D>::from_data(examples.batch(piece)?, &device);
+                let classes: Vec<i64> = piece.iter().map(|&i| examples.classes()[i] as i64).collect();
+                let classes = Tensor::<B, 1, Int>::from_data(TensorData::new(classes, [piece.len()]), &device);
+                let loss = cross_entropy.forward(self.model.scores(inputs), classes);
+                let value: f64 = loss.clone().into_scalar().elem();
+                if !value.is_finite() {
+                    return Err(ModelError::Diverged { epoch: epoch + 1 });
+                }
+                sum += value * piece.len() as f64;
+                // A piece weighs as many examples as it has.
+                let loss = loss * (piece.len() as f64 / indices.len() as f64);
+                gradients.accumulate(&self.model, GradientsParams::from_grads(loss.backward(), &self.model));
+            }
+            let done = (epoch as f64 + (step * batch) as f64 / order.len() as f64) / epochs as f64;
+            let lr = lr * 0.5 * (1.0 + (PI * done).cos());
+            self.model = self.optimizer.step(lr, self.model.clone(), gradients.grads());
+        }
+        let held_out = match split.held_out.is_empty() {
+            true => None,
+            false => {
+                let judged = evaluate(&self.model.valid(), examples, &split.held_out, 0, batch)?;
+                Some(Held { loss: judged.loss(), accuracy: judged.accuracy() })
+            }
+        };
+        let report = EpochReport { loss: sum / order.len() as f64, held_out };
+        let better = self.best_epoch().is_none_or(|best| report.beats(&self.history[best]));
+        self.history.push(report);
+        if better {
+            self.best = self.model.clone();
+        }
+        Ok(report)
+    }
+
+    /// The complete state: weights, moments of the optimiser, best weights so far and what the epochs did. `run` names data and options;
+    /// [`Self::resume`] wants the same.
+    pub fn save(&self, run: &str) -> Vec<u8> {
+        let history: Vec<(f64, Option<[f64; 2]>)> =
+            self.history.iter().map(|e| (e.loss, e.held_out.map(|h| [h.loss, h.accuracy]))).collect();
+        let state = (
+            run.to_owned(),
+            history,
+            self.model.clone().into_record(),
+            self.best.clone().into_record(),
+            self.optimizer.to_record(),
+        );
+        let bytes = Recorder::<B>::record(&recorder(), state, ()).expect("numbers and tensors have a form in bytes");
+        [MAGIC, &bytes].concat()
+    }
+
+    /// Goes on from a saved state; `model` is one of the same shape and `run` what it was saved with.
+    ///
+    /// # Errors
+    /// [`ModelError::Checkpoint`] for bytes that are no such state, or that of another run.
+    pub fn resume(model: M, options: TrainingOptions, run: &str, bytes: &[u8]) -> Result<Self, ModelError> {
+        let wrong = |what: &'static str| ModelError::Checkpoint { what };
+        type History = Vec<(f64, Option<[f64; 2]>)>;
+        let bytes = bytes.strip_prefix(MAGIC).ok_or_else(|| wrong("it is none, or one of another version"))?;
+        let mut training = Self::new(model, options);
+        type State<B, M> = (
+            String,
+            History,
+            <M as Module<B>>::Record,
+            <M as Module<B>>::Record,
+            <OptimizerAdaptor<AdamW, M, B> as Optimizer<M, B>>::Record,
+        );
+        let device = training.model.devices().into_iter().next().unwrap_or_default();
+        let state: State<B, M> = Recorder::<B>::load(&recorder(), bytes.to_vec(), &device)
+            .map_err(|_| wrong("it is damaged, or of another model"))?;
+        let (of, history, model, best, optimizer) = state;
+        if of != run {
+            return Err(wrong("it is of other data or options"));
+        }
+        training.history = history
+            .into_iter()
+            .map(|(loss, held)| EpochReport { loss, held_out: held.map(|[loss, accuracy]| Held { loss, accuracy }) })
+            .collect();
+        training.model = training.model.load_record(model);
+        training.best = training.best.load_record(best);
+        training.optimizer = training.optimizer.load_record(optimizer);
+        Ok(training)
+    }
+}
+
+fn recorder() -> NamedMpkBytesRecorder<FullPrecisionSettings> {
+    NamedMpkBytesRecorder::new()
+}
+
+/// Classifies the examples `indices`. With 0 for `n_classes` their number is that of the scores.
+///
+/// # Errors
+/// Whatever [`Examples::batch`] says; [`ModelError::NoNumbers`] for scores that are none.
+pub fn evaluate<B: Backend, M: Module<B> + Scores<B, D>, const D: usize>(
+    model: &M,
+    examples: &impl Examples,
+    indices: &[usize],
+    n_classes: usize,
+    batch: usize,
+) -> Result<Evaluation, ModelError> {
+    let device = model.devices().into_iter().next().unwrap_or_default();
+    let mut judged = Evaluation::new(n_classes);
+    for indices in indices.chunks(batch.max(1)) {
+        let scores = model.scores(Tensor::from_data(examples.batch(indices)?, &device));
+        let width = scores.dims()[1];
+        let scores: Vec<f32> = scores.into_data().iter::<f32>().collect();
+        for (&index, scores) in indices.iter().zip(scores.chunks_exact(width)) {
+            if scores.iter().any(|score| !score.is_finite()) {
+                return Err(ModelError::NoNumbers { what: format!("scores of example {index}") });
+            }
+            judged.add(examples.classes()[index], scores);
+        }
+    }
+    Ok(judged)
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::backend::Autodiff;
+    use burn_flex::Flex;
+
+    use super::*;
+    use crate::head::LinearHead;
+    use crate::probe::{Features, linear_probe};
+
+    /// Points around four corners, some on the wrong side.
+    fn corners() -> (Features, Split) {
+        let mut random = ChaCha8Rng::seed_from_u64(1);
+        let classes: Vec<usize> = (0..120).map(|i| i % 4).collect();
+        let values = classes
+            .iter()
+            .flat_map(|&class| [class % 2, class / 2])
+            .map(|side| side as f32 * 2.0 - 1.0 + rand::Rng::random_range(&mut random, -1.1..1.1))
+            .collect();
+        let features = Features::new(values, vec![2], classes).unwrap();
+        let split = Split::new(features.classes(), 0.25, 2);
+        (features, split)
+    }
+
+    fn options(epochs: usize) -> TrainingOptions {
+        TrainingOptions { epochs, lr: 0.05, weight_decay: 1e-4, batch: 16, accumulate: 1, seed: 3, patience: epochs }
+    }
+
+    type Linear = Training<Autodiff<Flex>, LinearHead<Autodiff<Flex>>>;
+
+    fn start(epochs: usize) -> Linear {
+        Training::new(linear_probe(2, 4, &Default::default()), options(epochs))
+    }
+
+    fn weights(training: &Linear) -> (Vec<f32>, Vec<f32>) {
+        let values = |head: &LinearHead<Flex>| head.cls.weight.val().into_data().to_vec::<f32>().unwrap();
+        (values(&training.best()), values(&training.model.valid()))
+    }
+
+    /// 16 examples as 16, 8 + 8 or 6 + 6 + 4: the same steps up to rounding.
+    #[test]
+    fn pieces_of_a_step_add_up_to_it() {
+        let (features, split) = corners();
+        let trained = |accumulate| {
+            let options = TrainingOptions { accumulate, ..options(3) };
+            let mut training: Linear = Training::new(linear_probe(2, 4, &Default::default()), options);
+            while !training.is_over() {
+                training.run_epoch(&features, &split).unwrap();
+            }
+            weights(&training).1
+        };
+        let whole = trained(1);
+        for pieces in [2, 3, 100] {
+            let worst = whole.iter().zip(trained(pieces)).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+            assert!(worst < 1e-4, "{pieces}: {worst}");
+        }
+    }
+
+    #[test]
+    fn a_training_that_is_resumed_after_any_epoch_ends_with_the_same_bits() {
+        let (features, split) = corners();
+        let mut whole = start(6);
+        while !whole.is_over() {
+            whole.run_epoch(&features, &split).unwrap();
+        }
+        for stop in 1..6 {
+            let mut first = start(6);
+            (0..stop).for_each(|_| {
+                first.run_epoch(&features, &split).unwrap();
+            });
+            let bytes = first.save("run");
+            let fresh = linear_probe(2, 4, &Default::default());
+            let mut second = Linear::resume(fresh, options(6), "run", &bytes).unwrap();
+            while !second.is_over() {
+                second.run_epoch(&features, &split).unwrap();
+            }
+            assert_eq!(weights(&second), weights(&whole), "stopped after {stop}");
+            assert_eq!(second.history(), whole.history());
+        }
+    }
+
+    #[test]
+    fn corners_are_learned_and_the_seed_decides() {
+        let (features, split) = corners();
+        let mut training = start(30);
+        while !training.is_over() {
+            training.run_epoch(&features, &split).unwrap();
+        }
+        let judged = evaluate(&training.best(), &features, &split.held_out, 4, 7).unwrap();
+        assert!(judged.accuracy() > 0.8, "{}", judged.accuracy());
+        let best = training.history()[training.best_epoch().unwrap()].held_out.unwrap();
+        assert_eq!((best.accuracy, best.loss), (judged.accuracy(), judged.loss()));
+        let mut other: Linear =
+            Training::new(linear_probe(2, 4, &Default::default()), TrainingOptions { seed: 4, ..options(30) });
+        other.run_epoch(&features, &split).unwrap();
+        assert_ne!(other.history()[0].loss, training.history()[0].loss);
+    }
+
+    #[test]
+    fn epochs_that_bring_nothing_end_the_training() {
+        let (features, split) = corners();
+        let patient = TrainingOptions { lr: 0.0, patience: 3, ..options(50) };
+        let mut training: Linear = Training::new(linear_probe(2, 4, &Default::default()), patient);
+        while !training.is_over() {
+            training.run_epoch(&features, &split).unwrap();
+        }
+        assert_eq!((training.history().len(), training.best_epoch()), (4, Some(0)));
+    }
+
+    #[test]
+    fn states_of_other_runs_and_damaged_ones_are_refused() {
+        let (features, split) = corners();
+        let mut training = start(2);
+        training.run_epoch(&features, &split).unwrap();
+        let bytes = training.save("run");
+        let resume = |run: &str, bytes: &[u8]| {
+            Linear::resume(linear_probe(2, 4, &Default::default()), options(2), run, bytes).unwrap_err().to_string()
+        };
+        assert!(resume("another", &bytes).contains("other data or options"));
+        assert!(resume("run", &bytes[..bytes.len() - 7]).contains("damaged"));
+        assert!(resume("run", b"GGUF").contains("none"));
+    }
+
+    #[test]
+    fn a_loss_that_is_no_number_and_no_examples_are_errors() {
+        let (features, split) = corners();
+        let wild = TrainingOptions { lr: 1e38, ..options(9) };
+        let mut training: Linear = Training::new(linear_probe(2, 4, &Default::default()), wild);
+        let error = (0..9).find_map(|_| training.run_epoch(&features, &split).err()).expect("it runs away");
+        assert!(error.to_string().contains("learning rate"), "{error}");
+        assert!(matches!(start(1).run_epoch(&features, &Split::default()), Err(ModelError::Probe { .. })));
+    }
+}
