@@ -22,7 +22,7 @@ fn help(session: &Session, command: &[String]) -> String {
     let mut args: Vec<&str> = command.iter().map(String::as_str).collect();
     args.push("--help");
     // Without a terminal clap asks the environment how wide to print.
-    let ran = session.command(&args).env("COLUMNS", "100").output().expect("the program starts");
+    let ran = session.command(&args).env("COLUMNS", "110").output().expect("the program starts");
     assert!(ran.status.success(), "{args:?}: {ran:?}");
     String::from_utf8(ran.stdout).expect("help is text")
 }
