@@ -48,10 +48,10 @@ fn picture(colour: usize, at: usize) -> Result<Rgb8, Box<dyn Error>> {
     Ok(Rgb8::new(64, 64, samples)?)
 }
 
-fn batch<B: Backend>(
-    preprocess: &Preprocess,
-    device: &B::Device,
-) -> Result<(Pixels<B>, Tensor<B, 1, Int>), Box<dyn Error>> {
+/// Pictures and their colours.
+type Batch<B> = (Pixels<B>, Tensor<B, 1, Int>);
+
+fn batch<B: Backend>(preprocess: &Preprocess, device: &B::Device) -> Result<Batch<B>, Box<dyn Error>> {
     let labels: Vec<usize> = (0..12).map(|i| i % COLOURS.len()).collect();
     let mut clips = Vec::new();
     for (i, &colour) in labels.iter().enumerate() {
