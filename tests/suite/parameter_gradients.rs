@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::{fixtures, load};
 
 /// Lengths of steps: a norm behind small values bends the loss too much for a long one, a flat loss drowns a short one in f32's rounding.
-const STEPS: [f64; 3] = [1e-2, 2e-3, 4e-4];
+const STEPS: [f64; 4] = [1e-2, 2e-3, 4e-4, 8e-5];
 
 /// Every parameter of blocks (fused and split projections, layer scale, rotary positions), of an attentive head and of the three predictors has the
 /// gradient of central differences.

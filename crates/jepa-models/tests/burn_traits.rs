@@ -19,13 +19,19 @@ fn file() -> PathBuf {
 }
 
 fn encoder<B: Backend>() -> Encoder<B> {
-    Jepa::<B>::open(file(), &Default::default()).unwrap().encoder().clone()
+    Jepa::<B>::open(file(), &Default::default()).expect("the committed model is sound").encoder().clone()
 }
 
 fn tokens<B: Backend>(encoder: &Encoder<B>) -> Vec<f32> {
     let values = (0..3 * 64 * 64).map(|i| (i as f32 * 0.37).sin()).collect();
     let pixels = Tensor::from_data(TensorData::new::<f32, _>(values, [1, 3, 64, 64]), &Default::default());
-    encoder.encode(Pixels::from_normalised_images(pixels)).unwrap().tokens.into_data().iter().collect()
+    encoder
+        .encode(Pixels::from_normalised_images(pixels))
+        .expect("the committed model is sound")
+        .tokens
+        .into_data()
+        .iter()
+        .collect()
 }
 
 fn assert_close(got: &[f32], want: &[f32]) {
@@ -36,7 +42,12 @@ fn assert_close(got: &[f32], want: &[f32]) {
 /// One step that makes the tokens smaller.
 fn stepped(encoder: Encoder<Train>) -> Encoder<Train> {
     let pixels = Tensor::<Train, 4>::ones([1, 3, 64, 64], &Default::default());
-    let loss = encoder.encode(Pixels::from_normalised_images(pixels)).unwrap().tokens.powi_scalar(2).mean();
+    let loss = encoder
+        .encode(Pixels::from_normalised_images(pixels))
+        .expect("the committed model is sound")
+        .tokens
+        .powi_scalar(2)
+        .mean();
     let grads = GradientsParams::from_grads(loss.backward(), &encoder);
     SgdConfig::new().init().step(0.5, encoder, grads)
 }

@@ -291,7 +291,9 @@ impl Task for Compare<'_> {
         let open = |path: &Path| load::<B>(&ModelArgs { model: path.to_owned(), no_mmap: false }, &device, shared);
         let mut sink = FidelitySink { wanted: open(&args.input)?, got: open(output)?, fidelity: Fidelity::default() };
         let (on, tally) = if pictures.is_empty() {
-            let pixels = noise(sink.wanted.encoder().config(), NOISE_INPUTS, NOISE_FRAMES, NOISE_SEED, &device);
+            let config = sink.wanted.encoder().config();
+            let frames = config.hparams.n_frames.min(NOISE_FRAMES);
+            let pixels = noise(config, NOISE_INPUTS, frames, NOISE_SEED, &device);
             sink.fidelity.add(&sink.wanted, &sink.got, pixels).map_err(|error| model_error(&args.input, error))?;
             (format!("{NOISE_INPUTS} inputs of seeded noise"), Tally::default())
         } else {

@@ -57,7 +57,7 @@ fn shapes_are_learned_and_every_command_gives_the_same_classes() {
     };
     let (linear, attentive) = (accuracy("linear", &["--layers", "last2"]), accuracy("attentive", &[]));
     let neighbours = json(&s.good(&["probe", "train", "-q", "-m", &tiny(), "train", "--kind", "knn", "--json"]).stdout);
-    println!("linear {linear}, attentive {attentive}, k-NN {}", neighbours["accuracy"]);
+    eprintln!("linear {linear}, attentive {attentive}, k-NN {}", neighbours["accuracy"]);
     assert!(linear >= 0.9, "linear {linear}");
     // On the features of an untrained model neither is the better one by more than a few pictures.
     assert!(attentive >= 0.9, "attentive {attentive}");
