@@ -20,31 +20,7 @@ use jepa_models::{EncoderConfig, ModelError, Pixels};
 /// LeWM's shape, small: a ViT whose projected CLS token is the state, and a predictor that sees the last three of them.
 fn world<B: Backend>(device: &B::Device) -> LewmWorld<B> {
     let proj = ProjectorHparams { hidden: 128, act: Activation::GeluErf };
-    let enc = EncoderHparams {
-        embed_dim: 64,
-        n_layer: 2,
-        n_head: 4,
-        ffn_dim: 256,
-        patch_size: 8,
-        tubelet_size: 1,
-        img_size: 32,
-        n_frames: 1,
-        in_chans: 3,
-        ln_eps: 1e-12,
-        act: Activation::GeluErf,
-        pos_type: PosType::Learned,
-        pos_interp: PosInterp::Size,
-        rope: None,
-        cls_token: true,
-        n_registers: 0,
-        qkv_fused: true,
-        modality_embed: false,
-        image_patch_embed: false,
-        hier_layers: Vec::new(),
-        layer_scale: false,
-        attn_mode: AttnMode::Full,
-        proj: Some(proj),
-    };
+    let enc = EncoderHparams { cls_token: true, proj: Some(proj), ..EncoderHparams::vit([64, 2, 4, 256], 8, 32) };
     let lewm = LewmHparams {
         action_dim: 2,
         n_frames: 3,

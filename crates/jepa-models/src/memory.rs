@@ -117,29 +117,10 @@ mod tests {
     /// ViT-L/16 with tubelets of two frames.
     fn vit_l() -> EncoderConfig {
         let hparams = EncoderHparams {
-            embed_dim: 1024,
-            n_layer: 24,
-            n_head: 16,
-            ffn_dim: 4096,
-            patch_size: 16,
             tubelet_size: 2,
-            img_size: 256,
             n_frames: 16,
-            in_chans: 3,
-            ln_eps: 1e-6,
-            act: jepa_gguf::schema::Activation::GeluErf,
             pos_type: PosType::Rope3d,
-            pos_interp: PosInterp::Size,
-            rope: None,
-            cls_token: false,
-            n_registers: 0,
-            qkv_fused: true,
-            modality_embed: false,
-            image_patch_embed: false,
-            hier_layers: Vec::new(),
-            layer_scale: false,
-            attn_mode: AttnMode::Full,
-            proj: None,
+            ..EncoderHparams::vit([1024, 24, 16, 4096], 16, 256)
         };
         EncoderConfig { family: Family::Vjepa2, hparams }
     }

@@ -107,7 +107,7 @@ fn predictor([embed_dim, n_layer, n_head]: [usize; 3], enc: &EncoderHparams, kin
 
 fn vit(
     family: Family,
-    [embed_dim, n_layer, n_head, ffn_dim]: [usize; 4],
+    sizes: [usize; 4],
     (img_size, patch_size, n_frames, tubelet_size): (usize, usize, usize, usize),
 ) -> EncoderConfig {
     let pos_type = match family {
@@ -116,29 +116,12 @@ fn vit(
         _ => PosType::Rope3d,
     };
     let hparams = EncoderHparams {
-        embed_dim,
-        n_layer,
-        n_head,
-        ffn_dim,
-        patch_size,
         tubelet_size,
-        img_size,
         n_frames,
-        in_chans: 3,
-        ln_eps: 1e-6,
-        act: Activation::GeluErf,
         pos_type,
-        pos_interp: PosInterp::Size,
         rope: (pos_type == PosType::Rope3d).then_some(ROPE),
         cls_token: family == Family::Hfvit,
-        n_registers: 0,
-        qkv_fused: true,
-        modality_embed: false,
-        image_patch_embed: false,
-        hier_layers: Vec::new(),
-        layer_scale: false,
-        attn_mode: AttnMode::Full,
-        proj: None,
+        ..EncoderHparams::vit(sizes, patch_size, img_size)
     };
     EncoderConfig { family, hparams }
 }

@@ -29,29 +29,11 @@ pub(super) fn rope(layout: RopeLayout, patch: usize) -> RopeHparams {
 /// An encoder with these patches and what most families have in common; the caller fills in the rest.
 pub(super) fn plain_encoder(conv: PatchConv, pos_type: PosType) -> EncoderHparams {
     EncoderHparams {
-        embed_dim: conv.width,
-        n_layer: 0,
-        n_head: 1,
-        ffn_dim: 0,
-        patch_size: conv.patch,
         tubelet_size: conv.tubelet,
-        img_size: conv.patch,
-        n_frames: 1,
         in_chans: conv.chans,
         ln_eps: single(1e-6),
-        act: Activation::GeluErf,
         pos_type,
-        pos_interp: PosInterp::Size,
-        rope: None,
-        cls_token: false,
-        n_registers: 0,
-        qkv_fused: true,
-        modality_embed: false,
-        image_patch_embed: false,
-        hier_layers: Vec::new(),
-        layer_scale: false,
-        attn_mode: AttnMode::Full,
-        proj: None,
+        ..EncoderHparams::vit([conv.width, 0, 1, 0], conv.patch, conv.patch)
     }
 }
 

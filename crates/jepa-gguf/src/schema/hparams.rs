@@ -226,6 +226,45 @@ pub struct EncoderHparams {
     pub proj: Option<ProjectorHparams>,
 }
 
+impl EncoderHparams {
+    /// A ViT of pictures in three channels without any optional part: a learned position table, full attention, GELU, eps 1e-6, no CLS token.
+    ///
+    /// ```
+    /// use jepa_gguf::schema::{EncoderHparams, PosType};
+    ///
+    /// // ViT-Ti/16 at 224², with a CLS token.
+    /// let enc = EncoderHparams { cls_token: true, ..EncoderHparams::vit([192, 12, 3, 768], 16, 224) };
+    /// assert_eq!((enc.embed_dim, enc.ffn_dim, enc.pos_type), (192, 768, PosType::Learned));
+    /// ```
+    pub fn vit([embed_dim, n_layer, n_head, ffn_dim]: [usize; 4], patch_size: usize, img_size: usize) -> Self {
+        Self {
+            embed_dim,
+            n_layer,
+            n_head,
+            ffn_dim,
+            patch_size,
+            tubelet_size: 1,
+            img_size,
+            n_frames: 1,
+            in_chans: 3,
+            ln_eps: 1e-6,
+            act: Activation::GeluErf,
+            pos_type: PosType::Learned,
+            pos_interp: PosInterp::Size,
+            rope: None,
+            cls_token: false,
+            n_registers: 0,
+            qkv_fused: true,
+            modality_embed: false,
+            image_patch_embed: false,
+            hier_layers: Vec::new(),
+            layer_scale: false,
+            attn_mode: AttnMode::Full,
+            proj: None,
+        }
+    }
+}
+
 /// Rotary positions of a stack.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RopeHparams {

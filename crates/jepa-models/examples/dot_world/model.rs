@@ -30,29 +30,9 @@ const POSITIONS: Initializer = Initializer::Normal { mean: 0.0, std: 0.5 };
 pub(crate) fn hparams() -> Hparams {
     let proj = ProjectorHparams { hidden: HIDDEN, act: Activation::GeluErf };
     let enc = EncoderHparams {
-        embed_dim: WIDTH,
-        n_layer: 3,
-        n_head: HEADS,
-        ffn_dim: HIDDEN,
-        patch_size: 16,
-        tubelet_size: 1,
-        img_size: SIDE,
-        n_frames: 1,
-        in_chans: 3,
-        ln_eps: 1e-6,
-        act: Activation::GeluErf,
-        pos_type: PosType::Learned,
-        pos_interp: PosInterp::Size,
-        rope: None,
         cls_token: true,
-        n_registers: 0,
-        qkv_fused: true,
-        modality_embed: false,
-        image_patch_embed: false,
-        hier_layers: Vec::new(),
-        layer_scale: false,
-        attn_mode: AttnMode::Full,
         proj: Some(proj),
+        ..EncoderHparams::vit([WIDTH, 3, HEADS, HIDDEN], 16, SIDE)
     };
     let lewm = LewmHparams {
         action_dim: 2,

@@ -1,4 +1,4 @@
-//! The linear probe: one layer on pooled features.
+//! The linear probe: logistic regression on pooled features.
 
 use burn::module::Param;
 use burn::prelude::*;
@@ -6,20 +6,38 @@ use burn::prelude::*;
 use super::{Scores, Standardiser};
 use crate::head::{LinearHead, LinearHeadConfig};
 
-impl<B: Backend> Scores<B, 2> for LinearHead<B> {
-    fn scores(&self, inputs: Tensor<B, 2>) -> Tensor<B, 2> {
-        self.forward(inputs)
+/// A linear head that is learned as logistic regression: what is minimised is the mean cross-entropy plus `l2 / 2` times the sum of the squares of
+/// the weights (not of the biases).
+///
+/// That has one minimum, which a training that runs long enough finds from anywhere. With `n` examples and `l2 = 1 / (C · n)` it is the one of
+/// scikit-learn's `LogisticRegression(C=C)`.
+#[derive(Module, Debug)]
+pub struct LinearProbe<B: Backend> {
+    /// The layer.
+    pub head: LinearHead<B>,
+    #[module(skip)]
+    l2: f64,
+}
+
+impl<B: Backend> LinearProbe<B> {
+    /// One that has learned nothing: all weights are 0.
+    pub fn new(width: usize, n_classes: usize, l2: f64, device: &B::Device) -> Self {
+        let mut head = LinearHeadConfig { embed_dim: width, n_classes }.init(device);
+        head.cls.weight = Param::from_tensor(Tensor::zeros([width, n_classes], device));
+        head.cls.bias = Some(Param::from_tensor(Tensor::zeros([n_classes], device)));
+        Self { head, l2 }
     }
 }
 
-/// A linear head that has learned nothing: all weights are 0.
-///
-/// What is minimised is convex, so nothing is gained by a start at random.
-pub fn linear_probe<B: Backend>(width: usize, n_classes: usize, device: &B::Device) -> LinearHead<B> {
-    let mut head = LinearHeadConfig { embed_dim: width, n_classes }.init(device);
-    head.cls.weight = Param::from_tensor(Tensor::zeros([width, n_classes], device));
-    head.cls.bias = Some(Param::from_tensor(Tensor::zeros([n_classes], device)));
-    head
+impl<B: Backend> Scores<B, 2> for LinearProbe<B> {
+    fn scores(&self, inputs: Tensor<B, 2>) -> Tensor<B, 2> {
+        self.head.forward(inputs)
+    }
+
+    fn penalty(&self) -> Option<Tensor<B, 1>> {
+        let weight = self.head.cls.weight.val();
+        (self.l2 > 0.0).then(|| weight.powi_scalar(2).sum() * (self.l2 / 2.0))
+    }
 }
 
 /// The head that gives on raw features what `head` gives on standardised ones. Folded in f64.
@@ -62,7 +80,7 @@ mod tests {
         let standardiser = Standardiser::fit(&raw, &[0, 1, 2, 3, 4, 5]);
         let mut standard = raw.clone();
         standardiser.apply(&mut standard);
-        let mut head = linear_probe::<Flex>(4, 3, &device);
+        let mut head = LinearProbe::<Flex>::new(4, 3, 0.0, &device).head;
         let weight: Vec<f32> = (0..12).map(|i| (i as f32 - 5.0) / 7.0).collect();
         head.cls.weight = Param::from_tensor(Tensor::from_data(TensorData::new(weight, [4, 3]), &device));
         let all = [0, 1, 2, 3, 4, 5];

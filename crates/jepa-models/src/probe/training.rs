@@ -23,6 +23,11 @@ const MAGIC: &[u8] = b"jepa-training 1\n";
 pub trait Scores<B: Backend, const D: usize> {
     /// **Shapes** `inputs` `[batch, ..]` → logits `[batch, n_classes]`.
     fn scores(&self, inputs: Tensor<B, D>) -> Tensor<B, 2>;
+
+    /// What is added to the mean loss of every step, for weights that are to stay small.
+    fn penalty(&self) -> Option<Tensor<B, 1>> {
+        None
+    }
 }
 
 /// How a training goes.
@@ -47,7 +52,7 @@ pub struct TrainingOptions {
 /// What an epoch did.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct EpochReport {
-    /// Mean loss of the steps.
+    /// Mean loss of the steps, with the penalty where there is one.
     pub loss: f64,
     /// What the held-out examples say, where there are any.
     pub held_out: Option<Held>,
@@ -152,7 +157,10 @@ impl<B: AutodiffBackend, M: AutodiffModule<B>> Training<B, M> {
                 let inputs = Tensor::<B, D>::from_data(examples.batch(piece)?, &device);
                 let classes: Vec<i64> = piece.iter().map(|&i| examples.classes()[i] as i64).collect();
                 let classes = Tensor::<B, 1, Int>::from_data(TensorData::new(classes, [piece.len()]), &device);
-                let loss = cross_entropy.forward(self.model.scores(inputs), classes);
+                let mut loss = cross_entropy.forward(self.model.scores(inputs), classes);
+                if let Some(penalty) = self.model.penalty() {
+                    loss = loss + penalty;
+                }
                 let value: f64 = loss.clone().into_scalar().elem();
                 if !value.is_finite() {
                     return Err(ModelError::Diverged { epoch: epoch + 1 });
@@ -269,8 +277,7 @@ mod tests {
     use burn_flex::Flex;
 
     use super::*;
-    use crate::head::LinearHead;
-    use crate::probe::{Features, linear_probe};
+    use crate::probe::{Features, LinearProbe};
 
     /// Points around four corners, some on the wrong side.
     fn corners() -> (Features, Split) {
@@ -290,14 +297,18 @@ mod tests {
         TrainingOptions { epochs, lr: 0.05, weight_decay: 1e-4, batch: 16, accumulate: 1, seed: 3, patience: epochs }
     }
 
-    type Linear = Training<Autodiff<Flex>, LinearHead<Autodiff<Flex>>>;
+    type Linear = Training<Autodiff<Flex>, LinearProbe<Autodiff<Flex>>>;
+
+    fn probe(l2: f64) -> LinearProbe<Autodiff<Flex>> {
+        LinearProbe::new(2, 4, l2, &Default::default())
+    }
 
     fn start(epochs: usize) -> Linear {
-        Training::new(linear_probe(2, 4, &Default::default()), options(epochs))
+        Training::new(probe(0.0), options(epochs))
     }
 
     fn weights(training: &Linear) -> (Vec<f32>, Vec<f32>) {
-        let values = |head: &LinearHead<Flex>| head.cls.weight.val().into_data().to_vec::<f32>().unwrap();
+        let values = |probe: &LinearProbe<Flex>| probe.head.cls.weight.val().into_data().to_vec::<f32>().unwrap();
         (values(&training.best()), values(&training.model.valid()))
     }
 
@@ -307,7 +318,7 @@ mod tests {
         let (features, split) = corners();
         let trained = |accumulate| {
             let options = TrainingOptions { accumulate, ..options(3) };
-            let mut training: Linear = Training::new(linear_probe(2, 4, &Default::default()), options);
+            let mut training: Linear = Training::new(probe(0.0), options);
             while !training.is_over() {
                 training.run_epoch(&features, &split).unwrap();
             }
@@ -333,7 +344,7 @@ mod tests {
                 first.run_epoch(&features, &split).unwrap();
             });
             let bytes = first.save("run");
-            let fresh = linear_probe(2, 4, &Default::default());
+            let fresh = probe(0.0);
             let mut second = Linear::resume(fresh, options(6), "run", &bytes).unwrap();
             while !second.is_over() {
                 second.run_epoch(&features, &split).unwrap();
@@ -354,17 +365,55 @@ mod tests {
         assert!(judged.accuracy() > 0.8, "{}", judged.accuracy());
         let best = training.history()[training.best_epoch().unwrap()].held_out.unwrap();
         assert_eq!((best.accuracy, best.loss), (judged.accuracy(), judged.loss()));
-        let mut other: Linear =
-            Training::new(linear_probe(2, 4, &Default::default()), TrainingOptions { seed: 4, ..options(30) });
+        let mut other: Linear = Training::new(probe(0.0), TrainingOptions { seed: 4, ..options(30) });
         other.run_epoch(&features, &split).unwrap();
         assert_ne!(other.history()[0].loss, training.history()[0].loss);
+    }
+
+    /// Gradient of mean cross-entropy plus `l2 / 2 · Σ w²` over two features and four classes, in f64: weights row by row, then biases.
+    fn gradient(features: &Features, weight: &[f32], bias: &[f32], l2: f64) -> Vec<f64> {
+        let n = features.classes().len() as f64;
+        let mut gradient: Vec<f64> = weight.iter().map(|&w| f64::from(w) * l2).chain([0.0; 4]).collect();
+        for (i, &class) in features.classes().iter().enumerate() {
+            let row = features.row(i);
+            let score = |k: usize| f64::from(row[0] * weight[k] + row[1] * weight[4 + k] + bias[k]);
+            let sum: f64 = (0..4).map(|k| score(k).exp()).sum();
+            for k in 0..4 {
+                let error = (score(k).exp() / sum - f64::from(u8::from(k == class))) / n;
+                gradient[k] += error * f64::from(row[0]);
+                gradient[4 + k] += error * f64::from(row[1]);
+                gradient[8 + k] += error;
+            }
+        }
+        gradient
+    }
+
+    /// Where the gradient is 0 is the one minimum, which scikit-learn's logistic regression finds too.
+    #[test]
+    fn a_linear_probe_ends_at_the_minimum_of_logistic_regression() {
+        let (features, _) = corners();
+        let all = Split { train: (0..120).collect(), held_out: vec![] };
+        for l2 in [1.0 / 120.0, 0.1] {
+            let options = TrainingOptions { weight_decay: 0.0, lr: 0.03, ..options(100) };
+            let mut training: Linear = Training::new(probe(l2), options);
+            while !training.is_over() {
+                training.run_epoch(&features, &all).unwrap();
+            }
+            let cls = training.best().head.cls;
+            let weight = cls.weight.val().into_data().to_vec::<f32>().unwrap();
+            let bias = cls.bias.unwrap().val().into_data().to_vec::<f32>().unwrap();
+            let steepest = |gradient: &[f64]| gradient.iter().fold(0.0, |most: f64, g| most.max(g.abs()));
+            let start = steepest(&gradient(&features, &[0.0; 8], &[0.0; 4], l2));
+            let end = steepest(&gradient(&features, &weight, &bias, l2));
+            assert!(end < 0.01 * start, "l2 {l2}: {end} of {start}");
+        }
     }
 
     #[test]
     fn epochs_that_bring_nothing_end_the_training() {
         let (features, split) = corners();
         let patient = TrainingOptions { lr: 0.0, patience: 3, ..options(50) };
-        let mut training: Linear = Training::new(linear_probe(2, 4, &Default::default()), patient);
+        let mut training: Linear = Training::new(probe(0.0), patient);
         while !training.is_over() {
             training.run_epoch(&features, &split).unwrap();
         }
@@ -377,9 +426,8 @@ mod tests {
         let mut training = start(2);
         training.run_epoch(&features, &split).unwrap();
         let bytes = training.save("run");
-        let resume = |run: &str, bytes: &[u8]| {
-            Linear::resume(linear_probe(2, 4, &Default::default()), options(2), run, bytes).unwrap_err().to_string()
-        };
+        let resume =
+            |run: &str, bytes: &[u8]| Linear::resume(probe(0.0), options(2), run, bytes).unwrap_err().to_string();
         assert!(resume("another", &bytes).contains("other data or options"));
         assert!(resume("run", &bytes[..bytes.len() - 7]).contains("damaged"));
         assert!(resume("run", b"GGUF").contains("none"));
@@ -389,7 +437,7 @@ mod tests {
     fn a_loss_that_is_no_number_and_no_examples_are_errors() {
         let (features, split) = corners();
         let wild = TrainingOptions { lr: 1e38, ..options(9) };
-        let mut training: Linear = Training::new(linear_probe(2, 4, &Default::default()), wild);
+        let mut training: Linear = Training::new(probe(0.0), wild);
         let error = (0..9).find_map(|_| training.run_epoch(&features, &split).err()).expect("it runs away");
         assert!(error.to_string().contains("learning rate"), "{error}");
         assert!(matches!(start(1).run_epoch(&features, &Split::default()), Err(ModelError::Probe { .. })));

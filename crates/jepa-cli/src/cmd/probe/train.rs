@@ -11,8 +11,8 @@ use jepa_gguf::schema::{HeadHparams, HeadKind};
 use jepa_models::head::AttentiveHeadConfig;
 use jepa_models::nn::Grid;
 use jepa_models::probe::{
-    Evaluation, Features, FineTuned, Scores, Split, Standardiser, Training, TrainingOptions, attentive_config,
-    attentive_probe, evaluate, fold, linear_probe, nearest_neighbours,
+    Evaluation, Features, FineTuned, LinearProbe, Scores, Split, Standardiser, Training, TrainingOptions,
+    attentive_config, attentive_probe, evaluate, fold, nearest_neighbours, standardise_tokens,
 };
 use jepa_models::tail::{EncoderTail, Unfreeze};
 use jepa_models::{HeadReads, Jepa, ModelError};
@@ -37,6 +37,12 @@ const PATIENCE: usize = 20;
 /// Neighbours that vote, as in DINO's evaluation.
 const NEIGHBOURS: usize = 20;
 const WEIGHT_DECAY: f32 = 1e-3;
+
+/// How a kind is trained, when the user does not say.
+struct Usual {
+    lr: f64,
+    weight_decay: f32,
+}
 
 pub(super) fn run(args: &ProbeTrainArgs, shared: &Shared) -> Result<(), CliError> {
     if let (Some(unfreeze), ProbeKind::Knn) = (args.unfreeze, args.kind) {
@@ -182,16 +188,20 @@ impl<B: Backend> Job<'_, B> {
     fn linear(&self, mut features: Features, device: &B::Device) -> Result<Trained, CliError> {
         let standardiser = Standardiser::fit(&features, &self.split.train);
         standardiser.apply(&mut features);
-        let start = linear_probe::<Autodiff<B>>(features.width(), self.n_classes(), device);
-        let (head, trained) = self.fit::<_, 2>(start, &features, 1e-2)?;
-        self.write_with(HeadKind::LinearCls, &fold(&head, &standardiser), None)?;
+        // As strong as scikit-learn's, whose C is 1.
+        let l2 = 1.0 / self.split.train.len() as f64;
+        let start = LinearProbe::<Autodiff<B>>::new(features.width(), self.n_classes(), l2, device);
+        let usual = Usual { lr: 3e-2, weight_decay: 0.0 };
+        let (probe, trained) = self.fit::<_, 2>(start, &features, usual)?;
+        self.write_with(HeadKind::LinearCls, &fold(&probe.head, &standardiser), None)?;
         Ok(trained)
     }
 
     fn attentive(&self, features: &Features, device: &B::Device) -> Result<Trained, CliError> {
         let config = attentive_config(&self.model.hparams().enc, self.n_classes());
-        let start = attentive_probe::<Autodiff<B>>(&config, self.args.seed, device);
-        let (head, trained) = self.fit::<_, 3>(start, features, 1e-3)?;
+        let mut start = attentive_probe::<Autodiff<B>>(&config, self.args.seed, device);
+        standardise_tokens(&mut start, &config, features, &self.split.train);
+        let (head, trained) = self.fit::<_, 3>(start, features, Usual { lr: 1e-3, weight_decay: WEIGHT_DECAY })?;
         self.write_with(attentive_kind(&config), &head, None)?;
         Ok(trained)
     }
@@ -205,7 +215,7 @@ impl<B: Backend> Job<'_, B> {
         features: &Features,
         device: &B::Device,
     ) -> Result<Trained, CliError> {
-        const LR: f64 = 3e-4;
+        const USUAL: Usual = Usual { lr: 3e-4, weight_decay: WEIGHT_DECAY };
         let refuse = |error| self.refuse(error);
         // Weights are read when they are asked for: those of frozen blocks never are.
         let tracked = Jepa::<Autodiff<B>>::from_bundle(self.model.bundle().clone(), device).map_err(refuse)?;
@@ -218,15 +228,15 @@ impl<B: Backend> Job<'_, B> {
                 let config = attentive_config(&self.model.hparams().enc, self.n_classes());
                 let head = attentive_probe::<Autodiff<B>>(&config, self.args.seed, device);
                 let start = FineTuned::new(tail, head, pool).map_err(refuse)?;
-                let (FineTuned { tail, head, .. }, trained) = self.fit::<_, 3>(start, features, LR)?;
+                let (FineTuned { tail, head, .. }, trained) = self.fit::<_, 3>(start, features, USUAL)?;
                 self.write_with(attentive_kind(&config), &head, Some((&tail, unfreeze)))?;
                 Ok(trained)
             }
             _ => {
                 let width = self.model.hparams().enc.embed_dim;
-                let head = linear_probe::<Autodiff<B>>(width, self.n_classes(), device);
+                let LinearProbe { head, .. } = LinearProbe::<Autodiff<B>>::new(width, self.n_classes(), 0.0, device);
                 let start = FineTuned::new(tail, head, pool).map_err(refuse)?;
-                let (FineTuned { tail, head, .. }, trained) = self.fit::<_, 3>(start, features, LR)?;
+                let (FineTuned { tail, head, .. }, trained) = self.fit::<_, 3>(start, features, USUAL)?;
                 self.write_with(HeadKind::LinearCls, &head, Some((&tail, unfreeze)))?;
                 Ok(trained)
             }
@@ -238,7 +248,7 @@ impl<B: Backend> Job<'_, B> {
         &self,
         start: M,
         features: &Features,
-        lr: f64,
+        usual: Usual,
     ) -> Result<(M::InnerModule, Trained), CliError>
     where
         M: AutodiffModule<Autodiff<B>> + Scores<Autodiff<B>, D>,
@@ -247,8 +257,8 @@ impl<B: Backend> Job<'_, B> {
         let Self { args, shared, split, .. } = self;
         let options = TrainingOptions {
             epochs: args.epochs.into(),
-            lr: args.lr.unwrap_or(lr),
-            weight_decay: WEIGHT_DECAY,
+            lr: args.lr.unwrap_or(usual.lr),
+            weight_decay: usual.weight_decay,
             batch: args.batch.map_or_else(|| usual_batch(split.train.len()), Into::into),
             accumulate: args.accumulate.into(),
             seed: args.seed,
