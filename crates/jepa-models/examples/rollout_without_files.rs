@@ -10,8 +10,7 @@ use burn::prelude::*;
 use burn::tensor::Distribution;
 use burn_flex::Flex;
 use jepa_gguf::schema::{
-    Activation, AttnMode, EncoderHparams, Family, LewmHparams, PosInterp, PosType, PredictorHparams, PredictorKind,
-    ProjectorHparams,
+    Activation, EncoderHparams, Family, LewmHparams, PredictorHparams, PredictorKind, ProjectorHparams,
 };
 use jepa_models::predictor::LewmPredictorConfig;
 use jepa_models::world::{LewmWorld, Rollout, WorldModel};

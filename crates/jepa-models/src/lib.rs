@@ -19,6 +19,8 @@
 //! Modules are ordinary Burn modules with configs and `init`, usable without any file ([`EncoderConfig`]). Their fields are named after the
 //! GGUF schema, so a parameter's path is its tensor's name.
 
+#![deny(missing_docs)]
+
 mod activations;
 mod agreement;
 mod augment;

@@ -86,7 +86,7 @@ impl EncoderConfig {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use jepa_gguf::schema::{AttnMode, EncoderHparams, Family, PosInterp, PosType};
+    use jepa_gguf::schema::{EncoderHparams, Family, PosType};
 
     fn vjepa2_predictor() -> MaskedPredictorConfig {
         use jepa_gguf::schema::{MaskedHparams, PredictorKind};

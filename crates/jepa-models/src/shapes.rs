@@ -1,8 +1,7 @@
 //! Models of the published sizes, by name: what benches run when they have no file.
 
 use jepa_gguf::schema::{
-    AcHparams, Activation, AttnMode, EncoderHparams, Family, MaskedHparams, PosInterp, PosType, PredictorHparams,
-    PredictorKind, RopeHparams, RopeLayout,
+    AcHparams, EncoderHparams, Family, MaskedHparams, PosType, PredictorHparams, PredictorKind, RopeHparams, RopeLayout,
 };
 
 use crate::encoder::EncoderConfig;

@@ -9,8 +9,8 @@ use super::published::{encoder_heads, predictor_heads};
 use super::rows::Take;
 use super::source::{PatchConv, Source};
 use crate::schema::{
-    Activation, AttnMode, EncoderHparams, Family, HeadHparams, HeadKind, MaskedHparams, PosInterp, PosType,
-    PredictorHparams, PredictorKind, RopeHparams, RopeLayout,
+    Activation, EncoderHparams, Family, HeadHparams, HeadKind, MaskedHparams, PosType, PredictorHparams, PredictorKind,
+    RopeHparams, RopeLayout,
 };
 
 /// A number as a file keeps it: in single precision.

@@ -6,8 +6,8 @@ use burn::nn::Initializer;
 use burn::prelude::*;
 use burn_flex::Flex;
 use jepa_gguf::schema::{
-    Activation, AttnMode, EncoderHparams, Family, Hparams, LewmHparams, Modality, PosInterp, PosType, PredictorHparams,
-    PredictorKind, PreprocessHparams, ProjectorHparams, Resample, ResizeMode,
+    Activation, EncoderHparams, Family, Hparams, LewmHparams, Modality, PredictorHparams, PredictorKind,
+    PreprocessHparams, ProjectorHparams, Resample, ResizeMode,
 };
 use jepa_gguf::{BundleWriter, GgufError};
 use jepa_models::predictor::LewmPredictorConfig;
