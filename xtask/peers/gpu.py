@@ -57,7 +57,8 @@ def left(what: str, needed: float) -> bool:
 
 
 def cli(*words: str, limit: float = 240) -> dict | list:
-    """Runs jepa-cli with --json; what it prints, or what went wrong."""
+    """Runs jepa-cli with --json; what it prints, or what went wrong. It may take the time that is left, but not more."""
+    limit = min(limit, max(10, args.seconds - (time.monotonic() - STARTED)))
     command = [str(args.jepa_cli), *words, "--backend", args.backend, "--json", "-q"]
     try:
         ran = subprocess.run(command, capture_output=True, text=True, timeout=limit)
