@@ -51,7 +51,7 @@ pub(crate) struct ProbeTrainArgs {
     /// Most passes over the data; it ends earlier when 20 bring nothing
     #[arg(long, value_name = "N", default_value = "100")]
     pub(crate) epochs: NonZeroUsize,
-    /// Learning rate at the start [default: 0.03 for linear, 0.001 for attentive, 0.0003 with --unfreeze]
+    /// Learning rate of AdamW at the start [default: 0.001 for attentive, 0.0003 with --unfreeze; linear needs none and is solved by L-BFGS without it]
     #[arg(long, value_name = "RATE", value_parser = positive)]
     pub(crate) lr: Option<f64>,
     /// Inputs encoded at once, and examples of one step of the training [default: 8, and a sixteenth of the examples from 16 to 256]

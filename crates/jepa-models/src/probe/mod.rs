@@ -10,13 +10,13 @@
 //! ```
 //! use burn::backend::Autodiff;
 //! use burn_flex::Flex;
-//! use jepa_models::probe::{Features, LinearProbe, Split, Training, TrainingOptions, evaluate};
+//! use jepa_models::probe::{Features, LinearProbe, Method, Split, Training, TrainingOptions, evaluate};
 //!
 //! // Two classes on a line, the second one on the right.
 //! let values: Vec<f32> = (0..20).map(|i| i as f32 - 9.5).collect();
 //! let features = Features::new(values, vec![1], (0..20).map(|i| i / 10).collect())?;
 //! let split = Split::new(features.classes(), 0.2, 7);
-//! let options = TrainingOptions { epochs: 20, lr: 0.1, weight_decay: 0.0, batch: 8, accumulate: 1, seed: 7, patience: 20 };
+//! let options = TrainingOptions { epochs: 20, method: Method::Lbfgs, batch: 8, accumulate: 1, seed: 7, patience: 20 };
 //! let mut training = Training::new(LinearProbe::<Autodiff<Flex>>::new(1, 2, 0.0, &Default::default()), options);
 //! while !training.is_over() {
 //!     training.run_epoch(&features, &split)?;
@@ -44,4 +44,4 @@ pub use knn::nearest_neighbours;
 pub use linear::{LinearProbe, fold};
 pub use split::Split;
 pub use standardise::Standardiser;
-pub use training::{EpochReport, Held, Scores, Training, TrainingOptions, evaluate};
+pub use training::{EpochReport, Held, Method, Scores, Training, TrainingOptions, evaluate};

@@ -11,7 +11,7 @@ use jepa_gguf::schema::{HeadHparams, HeadKind};
 use jepa_models::head::AttentiveHeadConfig;
 use jepa_models::nn::Grid;
 use jepa_models::probe::{
-    Evaluation, Features, FineTuned, LinearProbe, Scores, Split, Standardiser, Training, TrainingOptions,
+    Evaluation, Features, FineTuned, LinearProbe, Method, Scores, Split, Standardiser, Training, TrainingOptions,
     attentive_config, attentive_probe, evaluate, fold, nearest_neighbours, standardise_tokens,
 };
 use jepa_models::tail::{EncoderTail, Unfreeze};
@@ -38,10 +38,9 @@ const PATIENCE: usize = 20;
 const NEIGHBOURS: usize = 20;
 const WEIGHT_DECAY: f32 = 1e-3;
 
-/// How a kind is trained, when the user does not say.
-struct Usual {
-    lr: f64,
-    weight_decay: f32,
+/// AdamW at this learning rate.
+const fn adam_w(lr: f64) -> Method {
+    Method::AdamW { lr, weight_decay: WEIGHT_DECAY }
 }
 
 pub(super) fn run(args: &ProbeTrainArgs, shared: &Shared) -> Result<(), CliError> {
@@ -191,8 +190,7 @@ impl<B: Backend> Job<'_, B> {
         // As strong as scikit-learn's, whose C is 1.
         let l2 = 1.0 / self.split.train.len() as f64;
         let start = LinearProbe::<Autodiff<B>>::new(features.width(), self.n_classes(), l2, device);
-        let usual = Usual { lr: 3e-2, weight_decay: 0.0 };
-        let (probe, trained) = self.fit::<_, 2>(start, &features, usual)?;
+        let (probe, trained) = self.fit::<_, 2>(start, &features, Method::Lbfgs)?;
         self.write_with(HeadKind::LinearCls, &fold(&probe.head, &standardiser), None)?;
         Ok(trained)
     }
@@ -201,7 +199,7 @@ impl<B: Backend> Job<'_, B> {
         let config = attentive_config(&self.model.hparams().enc, self.n_classes());
         let mut start = attentive_probe::<Autodiff<B>>(&config, self.args.seed, device);
         standardise_tokens(&mut start, &config, features, &self.split.train);
-        let (head, trained) = self.fit::<_, 3>(start, features, Usual { lr: 1e-3, weight_decay: WEIGHT_DECAY })?;
+        let (head, trained) = self.fit::<_, 3>(start, features, adam_w(1e-3))?;
         self.write_with(attentive_kind(&config), &head, None)?;
         Ok(trained)
     }
@@ -215,7 +213,7 @@ impl<B: Backend> Job<'_, B> {
         features: &Features,
         device: &B::Device,
     ) -> Result<Trained, CliError> {
-        const USUAL: Usual = Usual { lr: 3e-4, weight_decay: WEIGHT_DECAY };
+        const USUAL: Method = adam_w(3e-4);
         let refuse = |error| self.refuse(error);
         // Weights are read when they are asked for: those of frozen blocks never are.
         let tracked = Jepa::<Autodiff<B>>::from_bundle(self.model.bundle().clone(), device).map_err(refuse)?;
@@ -248,7 +246,7 @@ impl<B: Backend> Job<'_, B> {
         &self,
         start: M,
         features: &Features,
-        usual: Usual,
+        usual: Method,
     ) -> Result<(M::InnerModule, Trained), CliError>
     where
         M: AutodiffModule<Autodiff<B>> + Scores<Autodiff<B>, D>,
@@ -257,8 +255,7 @@ impl<B: Backend> Job<'_, B> {
         let Self { args, shared, split, .. } = self;
         let options = TrainingOptions {
             epochs: args.epochs.into(),
-            lr: args.lr.unwrap_or(usual.lr),
-            weight_decay: usual.weight_decay,
+            method: args.lr.map_or(usual, adam_w),
             batch: args.batch.map_or_else(|| usual_batch(split.train.len()), Into::into),
             accumulate: args.accumulate.into(),
             seed: args.seed,
