@@ -70,6 +70,11 @@ impl Cuts {
     }
 }
 
+/// Whether a file of this name in a folder is taken for an input.
+pub(crate) fn may_be_input(path: &Path) -> bool {
+    has_extension(path, &PICTURE_EXTENSIONS) || has_extension(path, &["npy"])
+}
+
 /// What the paths on the command line name, in their order.
 ///
 /// A folder is all its pictures for a model of pictures. For a model of clips a folder that holds pictures is one clip, and a folder of folders
@@ -98,6 +103,10 @@ fn expand_folder(folder: &Path, takes_clips: bool, depth: usize, inputs: &mut Ve
     let mut paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).filter(|path| !is_hidden(path)).collect();
     paths.sort_by(|a, b| natural_order(&a.to_string_lossy(), &b.to_string_lossy()));
     // A pipe or a device in a folder is no picture, and reading it might never end.
+    let broken_link = |path: &Path| path.is_symlink() && !path.exists() && may_be_input(path);
+    inputs.extend(
+        paths.iter().filter(|path| broken_link(path)).map(|path| Input::broken(path, "a link that leads to no file")),
+    );
     paths.retain(|path| path.is_dir() || path.is_file());
     let (folders, files): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path.is_dir() && !path.is_symlink());
     let (pictures, others): (Vec<_>, Vec<_>) =

@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+/// What the user is told when the program is stopped.
+#[cfg(feature = "train")]
+static STOPPED: Mutex<Option<String>> = Mutex::new(None);
 
 /// What a shell reports for a program that Ctrl-C ended.
 const INTERRUPTED: i32 = 130;
@@ -12,6 +15,13 @@ const INTERRUPTED: i32 = 130;
 pub(crate) fn clean_up_on_ctrl_c() {
     let _ = ctrlc::set_handler(|| {
         remove_unfinished();
+        #[cfg(feature = "train")]
+        {
+            give_terminal_back();
+            if let Some(line) = STOPPED.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).as_ref() {
+                crate::exit::say_on_stderr(line);
+            }
+        }
         std::process::exit(INTERRUPTED);
     });
 }
@@ -21,6 +31,33 @@ pub(crate) fn remove_unfinished() {
     let unfinished = UNFINISHED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     for path in unfinished.iter() {
         let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    }
+}
+
+/// Sets what the user is told when the program is stopped from now on.
+#[cfg(feature = "train")]
+pub(crate) fn say_when_stopped(line: &str) {
+    *STOPPED.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(line.to_owned());
+}
+
+/// Lets Ctrl-C stop the program although a dashboard reads every key: raw mode takes the signal away.
+#[cfg(feature = "train")]
+pub(crate) fn keep_ctrl_c() {
+    #[cfg(unix)]
+    if let Ok(mut modes) = rustix::termios::tcgetattr(std::io::stdin()) {
+        modes.local_modes |= rustix::termios::LocalModes::ISIG;
+        let _ = rustix::termios::tcsetattr(std::io::stdin(), rustix::termios::OptionalActions::Now, &modes);
+    }
+}
+
+/// Leaves the dashboard's screen, where there is one.
+#[cfg(feature = "train")]
+fn give_terminal_back() {
+    use crossterm::{cursor, execute, terminal};
+
+    if terminal::is_raw_mode_enabled().unwrap_or(false) {
+        let _ = terminal::disable_raw_mode();
+        let _ = execute!(std::io::stdout(), terminal::LeaveAlternateScreen, cursor::Show);
     }
 }
 

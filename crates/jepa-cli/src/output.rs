@@ -81,7 +81,9 @@ pub(crate) fn refuse_overwriting<'a>(
     sources: impl IntoIterator<Item = &'a Path>,
 ) -> Result<(), CliError> {
     let targets = [target.to_owned(), beside(target, INDEX_SUFFIX)];
-    let is_target = |source: &Path| targets.iter().any(|target| is_same_file(target, source));
+    let is_target = |source: &Path| {
+        targets.iter().any(|target| is_same_file(target, source) || source.is_dir() && is_input_in(target, source))
+    };
     match sources.into_iter().find(|source| is_target(source)) {
         None => Ok(()),
         Some(source) => {
@@ -89,6 +91,14 @@ pub(crate) fn refuse_overwriting<'a>(
             Err(CliError::usage(what))
         }
     }
+}
+
+/// Whether `target` is there already and is one of the inputs that `folder` stands for.
+fn is_input_in(target: &Path, folder: &Path) -> bool {
+    let inside = || {
+        target.canonicalize().is_ok_and(|target| folder.canonicalize().is_ok_and(|folder| target.starts_with(folder)))
+    };
+    crate::inputs::may_be_input(target) && target.is_file() && inside()
 }
 
 /// Whether two paths lead to one file. Nothing is opened: opening a pipe waits for its other end.

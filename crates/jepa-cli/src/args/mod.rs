@@ -120,7 +120,7 @@ pub(crate) struct Shared {
     #[arg(long, value_enum, global = true, default_value_t)]
     pub(crate) precision: PrecisionWord,
     /// Type of the weights and products on a graphics card
-    #[arg(long = "dtype", id = "computed_in", value_enum, global = true, default_value_t)]
+    #[arg(long = "dtype", id = "computed_in", value_name = "DTYPE", value_enum, global = true, default_value_t)]
     pub(crate) dtype: DtypeWord,
     /// Trust a graphics card without checking its numbers once
     #[arg(long, global = true)]

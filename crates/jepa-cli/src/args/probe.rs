@@ -52,7 +52,7 @@ pub(crate) struct ProbeTrainArgs {
     #[arg(long, value_name = "N", default_value = "100")]
     pub(crate) epochs: NonZeroUsize,
     /// Learning rate of AdamW at the start [default: 0.001 for attentive, 0.0003 with --unfreeze; linear needs none and is solved by L-BFGS without it]
-    #[arg(long, value_name = "RATE", value_parser = positive)]
+    #[arg(long, value_name = "RATE", value_parser = positive, allow_negative_numbers = true)]
     pub(crate) lr: Option<f64>,
     /// Inputs encoded at once, and examples of one step of the training [default: 8, and a sixteenth of the examples from 16 to 256]
     #[arg(long, value_name = "N")]
@@ -64,7 +64,7 @@ pub(crate) struct ProbeTrainArgs {
     #[arg(long, value_name = "K", default_value = "0", value_parser = clap::value_parser!(u16).range(0..=1000))]
     pub(crate) augment: u16,
     /// Part of every class that is held out to choose the best epoch
-    #[arg(long, value_name = "PART", default_value = "0.2", value_parser = part)]
+    #[arg(long, value_name = "PART", default_value = "0.2", value_parser = part, allow_negative_numbers = true)]
     pub(crate) val_split: f64,
 }
 

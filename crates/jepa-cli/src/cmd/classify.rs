@@ -6,7 +6,7 @@ use super::model::{load, model_error};
 use super::stream::{Consumer, Through, no_numbers};
 use crate::args::{ClassifyArgs, Shared};
 use crate::backend::{Task, run_on};
-use crate::exit::CliError;
+use crate::exit::{CliError, printable};
 use crate::inputs::Cuts;
 use crate::output::{Element, Format, RowWriter, refuse_overwriting};
 use crate::report::{self, Report};
@@ -138,7 +138,7 @@ impl Report for Classified {
             text += &format!("{input}\n");
             for Class { class, label, probability, .. } in top {
                 let label = label.clone().unwrap_or_else(|| format!("class {class}"));
-                text += &format!("  {:5.1} %  {label}\n", probability * 100.0);
+                text += &format!("  {:5.1} %  {}\n", probability * 100.0, printable(&label));
             }
         }
         text

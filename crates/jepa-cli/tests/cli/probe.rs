@@ -448,3 +448,87 @@ fn what_cannot_be_unfrozen_is_refused() {
     let knn = train(&["--kind", "knn", "--unfreeze", "norms"]);
     assert!(knn.contains("trains nothing"), "{knn}");
 }
+
+#[test]
+fn no_picture_that_is_read_is_written_over() {
+    let s = with_shapes(2, 4, 0);
+    s.good(&["probe", "train", "-q", "-m", &tiny(), "train", "-o", "ok.gguf", "--epochs", "1"]);
+    let picture = format!("train/{}/0.bmp", shapes::label(0));
+    let png = format!("train/{}/own.png", shapes::label(0));
+    s.write("list.csv", format!("path,label\n\"{picture}\",a\n\"train/{}/0.bmp\",b\n", shapes::label(1)));
+    std::fs::copy(crate::session::picture(), s.path(&png)).unwrap();
+    let (before, before_png) = (bytes(&s, &picture), bytes(&s, &png));
+    for data in ["train", "list.csv"] {
+        let said = refusal(&s, &["probe", "train", "-m", &tiny(), data, "-o", &picture, "--epochs", "1"], 2);
+        assert!(said.contains("it would overwrite"), "{said}");
+    }
+    let said = refusal(&s, &["probe", "eval", "-m", "ok.gguf", "train", "--confusion", &png], 2);
+    assert!(said.contains("it would overwrite"), "{said}");
+    // The same kind of slip elsewhere: an array in the folder that is embedded.
+    s.write("train/frames.npy", "frames");
+    let said = refusal(&s, &["embed", "-m", &tiny(), "train", "-o", "train/frames.npy"], 2);
+    assert!(said.contains("it would overwrite"), "{said}");
+    assert_eq!((bytes(&s, &picture), bytes(&s, &png)), (before, before_png));
+    s.good(&["embed", "-q", "-m", &tiny(), "train/rot Scheibe, glatt", "-o", "train/new.npy"]);
+}
+
+#[test]
+fn a_learning_rate_that_runs_away_is_to_blame_and_leaves_nothing() {
+    let s = with_shapes(2, 6, 0);
+    let before = s.files();
+    for rest in
+        [&["--kind", "attentive", "--lr", "1e30"][..], &["--unfreeze", "norms", "--lr", "1e20"], &["--lr", "1e38"]]
+    {
+        let said =
+            refusal(&s, &[&["probe", "train", "-q", "-m", &tiny(), "train", "-o", "out.gguf"], rest].concat(), 2);
+        assert!(said.contains("--lr"), "{said}");
+        assert_eq!(s.files(), before, "{rest:?}");
+    }
+}
+
+#[test]
+fn bytes_that_changed_in_the_cache_or_in_a_checkpoint_are_not_used() {
+    let s = with_shapes(2, 10, 0);
+    let train = || {
+        let args = ["probe", "train", "-m", &tiny(), "train", "-o", "out.gguf", "--epochs", "3"];
+        let said = s.good(&args).stderr;
+        (said.contains("from the cache"), bytes(&s, "out.gguf"))
+    };
+    let (_, first) = train();
+    let kept = s.cached_features();
+    let whole = std::fs::read(&kept).unwrap();
+    assert_eq!(train(), (true, first.clone()));
+    let mut flipped = whole.clone();
+    let place = whole.len() - 10;
+    flipped[place] ^= 1;
+    // 20 inputs of 64 values: 800 bytes less leave a whole number of values an input.
+    for damaged in [flipped, whole[..whole.len() - 800].to_vec()] {
+        std::fs::write(&kept, damaged).unwrap();
+        assert_eq!(train(), (false, first.clone()));
+    }
+}
+
+#[test]
+fn what_is_no_label_and_what_is_no_file_is_said() {
+    let s = with_shapes(2, 3, 0);
+    let train =
+        |data: &'static str| ["probe", "train", "-m", "", data, "-o", "out.gguf", "--epochs", "1"].map(str::to_owned);
+    let said = |data, code| {
+        let mut args = train(data);
+        args[3] = tiny();
+        refusal(&s, &args.each_ref().map(String::as_str), code)
+    };
+    s.write("list.csv", "path,label\na.bmp,\n");
+    assert!(said("list.csv", 1).contains("line 2: no label"));
+    s.write("list.jsonl", "{\"path\": \"a.bmp\", \"label\": \" \"}\n");
+    assert!(said("list.jsonl", 1).contains("line 1: no label"));
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("nowhere.bmp", s.path(&format!("train/{}/gone.bmp", shapes::label(1)))).unwrap();
+        assert!(said("train", 1).contains("gone.bmp: a link that leads to no file"));
+    }
+    let pooled = ["probe", "train", "-m", &tiny(), "train", "-o", "o.gguf", "--kind", "attentive", "--pool", "mean"];
+    assert!(refusal(&s, &pooled, 2).contains("reads all tokens"));
+    let negative = refusal(&s, &["probe", "train", "-m", &tiny(), "train", "-o", "o.gguf", "--lr", "-1"], 2);
+    assert!(negative.contains("wanted a number above 0"), "{negative}");
+}

@@ -31,6 +31,15 @@ impl Session {
         self.folder.path().join(name)
     }
 
+    /// The only file of features that the program keeps for the user.
+    pub(crate) fn cached_features(&self) -> PathBuf {
+        let folder = self.cache.path().join("jepa-cli/features");
+        let files: Vec<_> =
+            std::fs::read_dir(folder).expect("a cache").map(|entry| entry.expect("an entry").path()).collect();
+        let [only] = &files[..] else { panic!("{files:?}") };
+        only.clone()
+    }
+
     /// The program, in this folder.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_jepa-cli"));

@@ -174,7 +174,11 @@ impl<B: AutodiffBackend, M: AutodiffModule<B>> Training<B, M> {
         let held_out = match split.held_out.is_empty() {
             true => None,
             false => {
-                let judged = evaluate(&self.model.valid(), examples, &split.held_out, 0, self.options.batch)?;
+                let judged = evaluate(&self.model.valid(), examples, &split.held_out, 0, self.options.batch);
+                let judged = judged.map_err(|error| match error {
+                    ModelError::NoNumbers { .. } => ModelError::Diverged { epoch: self.history.len() + 1 },
+                    error => error,
+                })?;
                 Some(Held { loss: judged.loss(), accuracy: judged.accuracy() })
             }
         };
@@ -204,8 +208,13 @@ impl<B: AutodiffBackend, M: AutodiffModule<B>> Training<B, M> {
             for indices_of_piece in indices.chunks(indices.len().div_ceil(accumulate.max(1))) {
                 let piece = Piece::new(examples, indices_of_piece, indices.len(), &self.model)?;
                 let loss = piece.learn_from(&self.model, &mut gradients);
-                if !loss.is_finite() {
-                    return Err(ModelError::Diverged { epoch: epoch + 1 });
+                // Before the first step nothing was learned that could have run away.
+                match (loss.is_finite(), epoch + step) {
+                    (true, _) => {}
+                    (false, 0) => {
+                        return Err(ModelError::NoNumbers { what: "scores of the first examples".to_owned() });
+                    }
+                    (false, _) => return Err(ModelError::Diverged { epoch: epoch + 1 }),
                 }
                 sum += loss * indices.len() as f64;
             }

@@ -15,6 +15,7 @@ use jepa_models::probe::EpochReport;
 
 use crate::args::Shared;
 use crate::exit::say_on_stderr;
+use crate::interrupt::keep_ctrl_c;
 
 /// Shows the epochs of a training.
 pub(super) enum Display {
@@ -70,6 +71,7 @@ impl Dashboard {
     fn new() -> Self {
         let interrupter = Interrupter::new();
         let mut renderer = TuiMetricsRendererWrapper::new(interrupter.clone(), None);
+        keep_ctrl_c();
         let mut register = |name: &str, unit: Option<&str>, higher_is_better| {
             let id = MetricId::new(Arc::new(name.to_owned()));
             renderer.register_metric(MetricDefinition {

@@ -74,6 +74,11 @@ impl Dataset {
         Ok(dataset)
     }
 
+    /// The files that are read, but for the list itself.
+    pub(super) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.inputs.iter().flat_map(Input::files).map(PathBuf::as_path)
+    }
+
     /// Where the inputs of each name stand, the first one first: what comes back from the stream has a name only.
     pub(super) fn places(&self) -> HashMap<&str, VecDeque<usize>> {
         let mut places: HashMap<&str, VecDeque<usize>> = HashMap::new();
@@ -112,8 +117,12 @@ fn csv_list(data: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
         let line = record.position().map_or(0, csv::Position::line);
         let [path, label] = record.iter().collect::<Vec<_>>()[..] else {
             let quotes = if record.len() > 2 { "; quote what holds a comma" } else { "" };
-            return Err(fail(format!("line {line}: {} fields, wanted path,label{quotes}", record.len())));
+            let s = if record.len() == 1 { "" } else { "s" };
+            return Err(fail(format!("line {line}: {} field{s}, wanted path,label{quotes}", record.len())));
         };
+        if label.trim().is_empty() {
+            return Err(fail(format!("line {line}: no label")));
+        }
         if i > 0 || (path, label) != ("path", "label") {
             listed.push((label.to_owned(), beside(data, Path::new(path))));
         }
@@ -132,6 +141,9 @@ fn jsonl_list(data: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
             JsonLabel::Text(text) => text,
             JsonLabel::Number(number) => number.to_string(),
         };
+        if label.trim().is_empty() {
+            return Err(fail(format!("line {}: no label", i + 1)));
+        }
         Ok((label, beside(data, &path)))
     });
     parsed.collect()

@@ -51,6 +51,9 @@ impl Task for Eval<'_> {
             None => (0..keys.n_classes).map(|class| class.to_string()).collect(),
         };
         let dataset = Dataset::read(&args.data, model.preprocess().takes_clips())?;
+        if let Some(picture) = &args.confusion {
+            refuse_overwriting(picture, dataset.files())?;
+        }
         let truths = classes_of(args, &dataset, &labels)?;
         let none = InputArgs::default();
         let through =

@@ -62,6 +62,8 @@ pub(super) struct About {
     pub(super) failed: Vec<(String, String)>,
     /// Where tokens that enter a block stand.
     pub(super) entered: Option<Entered>,
+    /// SHA-256 of the values: a disk may give back other bytes than it was given.
+    pub(super) hash: Vec<u8>,
 }
 
 /// The grid of tokens that enter a block, and how many stand before them.
@@ -105,7 +107,8 @@ pub(super) fn extract<B: Backend>(
     let cuts = Cuts { augmented: wanted.augmented, seed: wanted.seed, ..Cuts::WHOLE };
     let mut sink = Sink { model, path, wanted, places: dataset.places(), clips: cuts.clips(), rows: Rows::default() };
     let Tally { .. } = through.cut(cuts)?.run_inputs(&dataset.inputs, &mut sink)?;
-    let rows = sink.rows;
+    let mut rows = sink.rows;
+    rows.about.hash = hash(rows.values.iter().map(|v| v.to_le_bytes()));
     if let Some(cached) = cached {
         // Features that cannot be kept are computed again the next time.
         let kept = write(&cached, &rows);
@@ -258,9 +261,13 @@ fn read(path: &Path) -> Option<Rows> {
     let about: About = serde_json::from_slice(&about).ok()?;
     let mut bytes = Vec::with_capacity(rest as usize);
     file.read_to_end(&mut bytes).ok()?;
-    let whole = bytes.len() as u64 == rest && bytes.len() % 4 == 0;
+    let whole = bytes.len() as u64 == rest && bytes.len() % 4 == 0 && hash(bytes.chunks(1 << 16)) == about.hash;
     let values = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
     whole.then_some(Rows { values, about })
+}
+
+fn hash(parts: impl Iterator<Item: AsRef<[u8]>>) -> Vec<u8> {
+    parts.fold(Sha256::new(), |hash, part| hash.chain_update(part)).finalize().to_vec()
 }
 
 fn write(path: &Path, rows: &Rows) -> Result<(), CliError> {

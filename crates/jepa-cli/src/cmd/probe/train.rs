@@ -7,7 +7,7 @@ use burn::module::AutodiffModule;
 use burn::prelude::*;
 use burn_store::ModuleSnapshot;
 use jepa_gguf::BundleWriter;
-use jepa_gguf::schema::{HeadHparams, HeadKind};
+use jepa_gguf::schema::{HeadHparams, HeadKind, HeadPool};
 use jepa_models::head::AttentiveHeadConfig;
 use jepa_models::nn::Grid;
 use jepa_models::probe::{
@@ -17,6 +17,7 @@ use jepa_models::probe::{
 use jepa_models::tail::{EncoderTail, Unfreeze};
 use jepa_models::{HeadReads, Jepa, ModelError};
 use serde::Serialize;
+use sha2::{Digest, Sha256};
 
 use super::dashboard::Display;
 use super::dataset::Dataset;
@@ -26,7 +27,7 @@ use crate::backend::{Task, run_on};
 use crate::cmd::model::{load, model_error, write_error};
 use crate::cmd::stream::Tally;
 use crate::exit::{CliError, say_on_stderr};
-use crate::interrupt::Unfinished;
+use crate::interrupt::{self, Unfinished};
 use crate::output::{PartialFile, beside, refuse_overwriting};
 use crate::report::{self, Report};
 
@@ -46,6 +47,9 @@ const fn adam_w(lr: f64) -> Method {
 pub(super) fn run(args: &ProbeTrainArgs, shared: &Shared) -> Result<(), CliError> {
     if let (Some(unfreeze), ProbeKind::Knn) = (args.unfreeze, args.kind) {
         return Err(CliError::usage(format!("--unfreeze {unfreeze}: --kind knn trains nothing")));
+    }
+    if args.kind == ProbeKind::Attentive && args.pool != HeadPool::Auto {
+        return Err(CliError::usage(format!("--pool {}: --kind attentive reads all tokens", args.pool.word())));
     }
     match (&args.output, args.kind) {
         (Some(_), ProbeKind::Knn) => {
@@ -85,12 +89,15 @@ impl Task for Train<'_> {
             config.check_pool(wanted.reads.pool).map_err(refuse)?;
         }
         let dataset = Dataset::read(&args.data, model.preprocess().takes_clips())?;
+        if let Some(output) = &args.output {
+            refuse_overwriting(output, dataset.files())?;
+        }
         if let [only] = &dataset.labels[..] {
             let what = format!("all inputs are of one class, {only:?}; wanted at least two");
             return Err(CliError::input(args.data.display().to_string(), what));
         }
         let (rows, key) = extract(&model, &args.model.model, &dataset, &wanted, &device, shared)?;
-        let Rows { values, about: About { row_shape, places, failed, entered } } = rows;
+        let Rows { values, about: About { row_shape, places, failed, entered, .. } } = rows;
         let tally = Tally { total: dataset.inputs.len(), failed: failed.len() };
         let classes: Vec<usize> = places.iter().map(|&place| dataset.classes[place]).collect();
         if let Some(gone) = (0..dataset.labels.len()).find(|class| !classes.contains(class)) {
@@ -139,6 +146,18 @@ fn wanted<B: Backend>(args: &ProbeTrainArgs, model: &Jepa<B>) -> Result<Wanted, 
 /// Examples of one step, when the user does not say: few examples make enough steps that way, many do not take forever.
 fn usual_batch(examples: usize) -> usize {
     (examples / 16).clamp(16, 256)
+}
+
+/// A state with the hash of it behind it: a disk may give back other bytes than it was given.
+fn sealed(mut state: Vec<u8>) -> Vec<u8> {
+    let hash = Sha256::digest(&state);
+    state.extend_from_slice(&hash);
+    state
+}
+
+fn unsealed(bytes: &[u8]) -> Result<&[u8], ModelError> {
+    let parts = bytes.split_last_chunk::<32>().filter(|(state, hash)| Sha256::digest(state)[..] == hash[..]);
+    parts.map(|(state, _)| state).ok_or(ModelError::Checkpoint { what: "it is damaged, or none" })
 }
 
 /// The kind of an attentive head, as keys say it.
@@ -266,7 +285,9 @@ impl<B: Backend> Job<'_, B> {
         let run = format!("{run} {:?} {:?}", features.classes(), args.unfreeze);
         let checkpoint = self.checkpoint();
         let mut training = match std::fs::read(&checkpoint) {
-            Ok(bytes) => match Training::resume(start.clone(), options.clone(), &run, &bytes) {
+            Ok(bytes) => match unsealed(&bytes)
+                .and_then(|bytes| Training::resume(start.clone(), options.clone(), &run, bytes))
+            {
                 Ok(training) => {
                     self.say(&format!("going on after epoch {} of {}", training.history().len(), checkpoint.display()));
                     training
@@ -285,12 +306,17 @@ impl<B: Backend> Job<'_, B> {
                 Ok(report) => report,
                 Err(error) => {
                     display.close();
+                    if matches!(error, ModelError::Diverged { .. }) {
+                        // Going on from there leads nowhere else.
+                        let _ = std::fs::remove_file(&checkpoint);
+                    }
                     return Err(self.refuse(error));
                 }
             };
             let mut file = PartialFile::create(&checkpoint)?;
-            file.write(&training.save(&run))?;
+            file.write(&sealed(training.save(&run)))?;
             file.finish()?;
+            interrupt::say_when_stopped(&format!("stopped; the same command goes on from {}", checkpoint.display()));
             stopped = display.epoch(training.history().len(), epochs, &report);
         }
         display.close();
