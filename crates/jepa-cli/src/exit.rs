@@ -178,7 +178,11 @@ impl CliError {
             Self::InputsFailed { .. } | Self::Input { .. } | Self::Missed { .. } => 1,
             Self::Usage { .. } | Self::BackendNotCompiled { .. } => 2,
             Self::Model {
-                source: ModelError::Size { .. } | ModelError::Layer { .. } | ModelError::LayerWord { .. },
+                source:
+                    ModelError::Size { .. }
+                    | ModelError::Layer { .. }
+                    | ModelError::LayerWord { .. }
+                    | ModelError::Blocks { .. },
                 ..
             } => 2,
             Self::Convert { source, .. } => {

@@ -17,11 +17,14 @@ pub(crate) fn clean_up_on_ctrl_c() {
         remove_unfinished();
         #[cfg(feature = "train")]
         {
-            give_terminal_back();
+            // The dashboard must not draw on what was given back.
+            let _stdout = give_terminal_back();
             if let Some(line) = STOPPED.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).as_ref() {
                 crate::exit::say_on_stderr(line);
             }
+            std::process::exit(INTERRUPTED);
         }
+        #[cfg(not(feature = "train"))]
         std::process::exit(INTERRUPTED);
     });
 }
@@ -43,6 +46,13 @@ pub(crate) fn say_when_stopped(line: &str) {
 /// Lets Ctrl-C stop the program although a dashboard reads every key: raw mode takes the signal away.
 #[cfg(feature = "train")]
 pub(crate) fn keep_ctrl_c() {
+    // The dashboard has a thread of its own, which enters raw mode in its own time.
+    for _ in 0..100 {
+        if crossterm::terminal::is_raw_mode_enabled().unwrap_or(true) {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
     #[cfg(unix)]
     if let Ok(mut modes) = rustix::termios::tcgetattr(std::io::stdin()) {
         modes.local_modes |= rustix::termios::LocalModes::ISIG;
@@ -50,15 +60,17 @@ pub(crate) fn keep_ctrl_c() {
     }
 }
 
-/// Leaves the dashboard's screen, where there is one.
+/// Leaves the dashboard's screen, where there is one. It draws no more while the lock is held.
 #[cfg(feature = "train")]
-fn give_terminal_back() {
+fn give_terminal_back() -> std::io::StdoutLock<'static> {
     use crossterm::{cursor, execute, terminal};
 
+    let mut stdout = std::io::stdout().lock();
     if terminal::is_raw_mode_enabled().unwrap_or(false) {
         let _ = terminal::disable_raw_mode();
-        let _ = execute!(std::io::stdout(), terminal::LeaveAlternateScreen, cursor::Show);
+        let _ = execute!(stdout, terminal::LeaveAlternateScreen, cursor::Show);
     }
+    stdout
 }
 
 /// Remembers an unfinished file or folder for as long as the guard lives.

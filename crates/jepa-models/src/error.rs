@@ -105,6 +105,14 @@ pub enum ModelError {
         /// Last layer of the encoder.
         last: usize,
     },
+    /// More blocks to train than the encoder has.
+    #[error("last:{found}: the encoder has {n_layer} blocks")]
+    Blocks {
+        /// How many were asked for.
+        found: usize,
+        /// Blocks of the encoder.
+        n_layer: usize,
+    },
     /// A word that names no layer.
     #[error("layers: `{found}` is neither a number, `last`, nor `lastN`; write for instance 3,7,last")]
     LayerWord {

@@ -54,13 +54,11 @@ impl Unfreeze {
     /// The first block that is trained, of an encoder with `n_layer`.
     ///
     /// # Errors
-    /// [`ModelError::Layer`] for more blocks than there are.
+    /// [`ModelError::Blocks`] for more blocks than there are.
     pub fn first_block(self, n_layer: usize) -> Result<usize, ModelError> {
         match self {
             Self::Norms => Ok(0),
-            Self::Last(n) => n_layer
-                .checked_sub(n)
-                .ok_or_else(|| ModelError::Layer { found: self.to_string(), last: n_layer.saturating_sub(1) }),
+            Self::Last(n) => n_layer.checked_sub(n).ok_or(ModelError::Blocks { found: n, n_layer }),
         }
     }
 }

@@ -16,13 +16,13 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) task: BenchTask,
     /// Inputs, or candidates of a world model, that run at once; may be given several times
-    #[arg(long, value_name = "N", default_values = ["1"])]
+    #[arg(long, value_name = "N", default_values = ["1"], value_parser = super::at_least_one)]
     pub(crate) batch: Vec<NonZeroUsize>,
     /// Frames of a clip [default: as many as the model was made for, 16 at most]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::at_least_one)]
     pub(crate) frames: Option<NonZeroUsize>,
     /// Passes that are timed, after one that is not
-    #[arg(long, value_name = "N", default_value = "9")]
+    #[arg(long, value_name = "N", default_value = "9", value_parser = super::at_least_one)]
     pub(crate) repeat: NonZeroUsize,
 }
 

@@ -22,7 +22,7 @@ pub(crate) struct EmbedArgs {
     #[arg(long, value_name = "3,7,last")]
     pub(crate) layers: Option<LayerSelection>,
     /// Inputs encoded at once
-    #[arg(long, value_name = "N", default_value = "8")]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = super::at_least_one)]
     pub(crate) batch: NonZeroUsize,
     /// Scale every vector to length 1
     #[arg(long)]

@@ -15,6 +15,6 @@ pub(crate) struct ImatrixArgs {
     #[arg(short, long, value_name = "OUT.gguf")]
     pub(crate) output: PathBuf,
     /// Inputs encoded at once
-    #[arg(long, value_name = "N", default_value = "8")]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = super::at_least_one)]
     pub(crate) batch: NonZeroUsize,
 }

@@ -24,7 +24,7 @@ pub(crate) struct InputArgs {
     #[arg(long, value_name = "HxW")]
     pub(crate) size: Option<Size>,
     /// Most frames of a clip, taken evenly spaced [default: the model's]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::at_least_one)]
     pub(crate) frames: Option<NonZeroUsize>,
     /// Normalised pixels instead of pictures: f32 .npy of [N,C,H,W] or [N,C,T,H,W]
     #[arg(long, value_name = "X.npy", conflicts_with_all = ["inputs", "size", "frames"])]

@@ -194,3 +194,8 @@ impl PrecisionWord {
         }
     }
 }
+
+/// A number of things, one at least.
+pub(crate) fn at_least_one(text: &str) -> Result<std::num::NonZeroUsize, String> {
+    text.parse().map_err(|_| "wanted a whole number from 1".to_owned())
+}

@@ -21,6 +21,6 @@ pub(crate) struct PreprocessArgs {
     #[arg(long, value_name = "HxW")]
     pub(crate) size: Option<Size>,
     /// Most frames of a clip, taken evenly spaced [default: the model's]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::at_least_one)]
     pub(crate) frames: Option<std::num::NonZeroUsize>,
 }

@@ -46,16 +46,16 @@ pub(crate) struct ProbeTrainArgs {
     #[arg(long, value_name = "last:N|norms", conflicts_with = "layers")]
     pub(crate) unfreeze: Option<Unfreeze>,
     /// Pieces that a step is computed in, one after the other, to take less memory
-    #[arg(long, value_name = "N", default_value = "1")]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = super::at_least_one)]
     pub(crate) accumulate: NonZeroUsize,
     /// Most passes over the data; it ends earlier when 20 bring nothing
-    #[arg(long, value_name = "N", default_value = "100")]
+    #[arg(long, value_name = "N", default_value = "100", value_parser = super::at_least_one)]
     pub(crate) epochs: NonZeroUsize,
     /// Learning rate of AdamW at the start [default: 0.001 for attentive, 0.0003 with --unfreeze; linear needs none and is solved by L-BFGS without it]
     #[arg(long, value_name = "RATE", value_parser = positive, allow_negative_numbers = true)]
     pub(crate) lr: Option<f64>,
     /// Inputs encoded at once, and examples of one step of the training [default: 8, and a sixteenth of the examples from 16 to 256]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = super::at_least_one)]
     pub(crate) batch: Option<NonZeroUsize>,
     /// Decides what is held out, the order of the examples, the first weights and the crops
     #[arg(long, value_name = "N", default_value = "0")]
@@ -102,7 +102,7 @@ pub(crate) struct ProbeEvalArgs {
     #[arg(long, value_name = "OUT.png")]
     pub(crate) confusion: Option<PathBuf>,
     /// Inputs encoded at once
-    #[arg(long, value_name = "N", default_value = "8")]
+    #[arg(long, value_name = "N", default_value = "8", value_parser = super::at_least_one)]
     pub(crate) batch: NonZeroUsize,
 }
 

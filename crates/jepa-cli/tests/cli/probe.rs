@@ -442,7 +442,7 @@ fn what_cannot_be_unfrozen_is_refused() {
     let s = with_shapes(2, 3, 0);
     let train = |rest: &[&str]| refusal(&s, &[&["probe", "train", "-q", "-m", &tiny(), "train"], rest].concat(), 2);
     let too_many = train(&["-o", "o.gguf", "--unfreeze", "last:3"]);
-    assert!(too_many.contains("layer last:3: the encoder has layers 0 to 1"), "{too_many}");
+    assert!(too_many.contains("last:3: the encoder has 2 blocks"), "{too_many}");
     let words = train(&["-o", "o.gguf", "--unfreeze", "all"]);
     assert!(words.contains("`all` is neither `last:N` nor `norms`"), "{words}");
     let knn = train(&["--kind", "knn", "--unfreeze", "norms"]);
@@ -523,6 +523,8 @@ fn what_is_no_label_and_what_is_no_file_is_said() {
         let ran = s.run(&["probe", "train", "-m", &tiny(), "train", "-o", "out.gguf", "--epochs", "1"]);
         assert!(ran.code == 1 && ran.stderr.contains("gone.bmp: a link that leads to no file"), "{ran:?}");
     }
+    let none = refusal(&s, &["probe", "train", "-m", &tiny(), "train", "-o", "o.gguf", "--batch", "0"], 2);
+    assert!(none.contains("wanted a whole number from 1"), "{none}");
     let pooled = ["probe", "train", "-m", &tiny(), "train", "-o", "o.gguf", "--kind", "attentive", "--pool", "mean"];
     assert!(refusal(&s, &pooled, 2).contains("reads all tokens"));
     let negative = refusal(&s, &["probe", "train", "-m", &tiny(), "train", "-o", "o.gguf", "--lr", "-1"], 2);

@@ -73,6 +73,36 @@ fn ctrl_c_removes_what_is_unfinished() {
     assert_eq!(s.files(), ["never.png"]);
 }
 
+#[cfg(feature = "train")]
+#[test]
+fn a_training_that_is_interrupted_says_how_it_goes_on() {
+    let s = Session::new();
+    crate::shapes::write(&s, "train", 0..2, 12, 1);
+    let args = ["probe", "train", "-m", &model("hfvit"), "train", "-o", "out.gguf", "--lr", "0.01", "--batch", "1"];
+    let mut child = s
+        .command(&[&args[..], &["--val-split", "0", "--epochs", "100000"]].concat())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    while !s.path("out.gguf.checkpoint").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it has many epochs to go");
+        std::thread::yield_now();
+    }
+    // The line is set right after the first checkpoint is there.
+    let (mut epochs, mut said) = (0, String::new());
+    let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
+    for line in lines.by_ref().map(Result::unwrap) {
+        epochs += usize::from(line.starts_with("epoch "));
+        if epochs == 2 {
+            assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+            epochs += 1;
+        }
+        said = line;
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(said, "stopped; the same command goes on from out.gguf.checkpoint");
+}
+
 #[test]
 fn a_pipe_in_a_folder_is_no_picture() {
     let s = Session::new();
