@@ -16,15 +16,7 @@ pub(crate) fn clean_up_on_ctrl_c() {
     let _ = ctrlc::set_handler(|| {
         remove_unfinished();
         #[cfg(feature = "train")]
-        {
-            // The dashboard must not draw on what was given back.
-            let _stdout = give_terminal_back();
-            if let Some(line) = STOPPED.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).as_ref() {
-                crate::exit::say_on_stderr(line);
-            }
-            std::process::exit(INTERRUPTED);
-        }
-        #[cfg(not(feature = "train"))]
+        let _no_more_drawing = leave_training();
         std::process::exit(INTERRUPTED);
     });
 }
@@ -60,15 +52,21 @@ pub(crate) fn keep_ctrl_c() {
     }
 }
 
-/// Leaves the dashboard's screen, where there is one. It draws no more while the lock is held.
+/// Leaves the dashboard's screen, where there is one, and says how the training goes on. The dashboard draws no more while the lock is held.
 #[cfg(feature = "train")]
-fn give_terminal_back() -> std::io::StdoutLock<'static> {
+fn leave_training() -> Option<std::io::StdoutLock<'static>> {
     use crossterm::{cursor, execute, terminal};
 
-    let mut stdout = std::io::stdout().lock();
-    if terminal::is_raw_mode_enabled().unwrap_or(false) {
+    // Without a dashboard another thread may hold the lock and wait for a reader of stdout, for ever.
+    let dashboard = terminal::is_raw_mode_enabled().unwrap_or(false);
+    let stdout = dashboard.then(|| {
+        let mut stdout = std::io::stdout().lock();
         let _ = terminal::disable_raw_mode();
         let _ = execute!(stdout, terminal::LeaveAlternateScreen, cursor::Show);
+        stdout
+    });
+    if let Some(line) = STOPPED.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).as_ref() {
+        crate::exit::say_on_stderr(line);
     }
     stdout
 }

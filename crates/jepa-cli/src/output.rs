@@ -80,25 +80,26 @@ pub(crate) fn refuse_overwriting<'a>(
     target: &Path,
     sources: impl IntoIterator<Item = &'a Path>,
 ) -> Result<(), CliError> {
-    let targets = [target.to_owned(), beside(target, INDEX_SUFFIX)];
-    let is_target = |source: &Path| {
-        targets.iter().any(|target| is_same_file(target, source) || source.is_dir() && is_input_in(target, source))
-    };
-    match sources.into_iter().find(|source| is_target(source)) {
-        None => Ok(()),
-        Some(source) => {
-            let what = format!("output {}: it would overwrite {}, which is read", target.display(), source.display());
-            Err(CliError::usage(what))
+    let there = [target.to_owned(), beside(target, INDEX_SUFFIX)].into_iter().filter(|target| target.exists());
+    let there: Vec<_> = there.collect();
+    let refuse = |what: String| Err(CliError::usage(format!("output {}: it would overwrite {what}", target.display())));
+    for source in sources.into_iter().filter(|_| !there.is_empty()) {
+        if there.iter().any(|target| is_same_file(target, source)) {
+            return refuse(format!("{}, which is read", source.display()));
+        }
+        if there.iter().any(|target| is_input_in(target, source)) {
+            return refuse(format!("an input in {}", source.display()));
         }
     }
+    Ok(())
 }
 
-/// Whether `target` is there already and is one of the inputs that `folder` stands for.
-fn is_input_in(target: &Path, folder: &Path) -> bool {
+/// Whether the file `target` is one of the inputs that `source`, a folder, stands for.
+fn is_input_in(target: &Path, source: &Path) -> bool {
     let inside = || {
-        target.canonicalize().is_ok_and(|target| folder.canonicalize().is_ok_and(|folder| target.starts_with(folder)))
+        target.canonicalize().is_ok_and(|target| source.canonicalize().is_ok_and(|folder| target.starts_with(folder)))
     };
-    crate::inputs::may_be_input(target) && target.is_file() && inside()
+    crate::inputs::may_be_input(target) && target.is_file() && source.is_dir() && inside()
 }
 
 /// Whether two paths lead to one file. Nothing is opened: opening a pipe waits for its other end.

@@ -104,6 +104,23 @@ fn a_training_that_is_interrupted_says_how_it_goes_on() {
 }
 
 #[test]
+fn ctrl_c_ends_a_program_whose_output_nobody_reads() {
+    let s = Session::new();
+    let mut child = s.command(&["completions", "powershell"]).stdout(Stdio::piped()).spawn().unwrap();
+    // The first byte is there, the rest is more than a pipe holds: it waits with stdout locked.
+    let mut stdout = child.stdout.take().unwrap();
+    std::io::Read::read_exact(&mut stdout, &mut [0]).unwrap();
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let mut rest = Vec::new();
+    std::io::Read::read_to_end(&mut stdout, &mut rest).unwrap();
+    assert!(
+        rest.len() < s.good(&["completions", "powershell"]).stdout.len() - 1,
+        "it was written whole: it did not wait"
+    );
+}
+
+#[test]
 fn a_pipe_in_a_folder_is_no_picture() {
     let s = Session::new();
     std::fs::create_dir(s.path("folder")).unwrap();

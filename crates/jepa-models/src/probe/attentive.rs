@@ -7,7 +7,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Normal};
 
-use super::{Features, Scores};
+use super::{Features, Scores, Standardiser};
 use crate::head::{AttentiveHead, AttentiveHeadConfig};
 use crate::trace::Trace;
 
@@ -56,19 +56,10 @@ pub fn standardise_tokens<B: Backend>(
         let scale = 1.0 / (variance + config.enc.ln_eps).sqrt();
         token.iter().map(|&v| (f64::from(v) - mean) * scale).collect::<Vec<_>>()
     };
-    let tokens = || indices.iter().flat_map(|&index| features.row(index).chunks_exact(dim)).map(normed);
-    let n = tokens().count().max(1) as f64;
-    let (mut mean, mut variance) = (vec![0.0; dim], vec![0.0; dim]);
-    for token in tokens() {
-        mean.iter_mut().zip(&token).for_each(|(mean, v)| *mean += v / n);
-    }
-    for token in tokens() {
-        variance.iter_mut().zip(token.iter().zip(&mean)).for_each(|(sum, (v, mean))| *sum += (v - mean).powi(2) / n);
-    }
-    // A channel that never changes stays as it is.
-    let scales = variance.iter().map(|variance| if variance.sqrt() > 1e-6 { 1.0 / variance.sqrt() } else { 1.0 });
-    let gamma: Vec<f32> = scales.clone().map(|scale| scale as f32).collect();
-    let beta: Vec<f32> = scales.zip(&mean).map(|(scale, mean)| (-mean * scale) as f32).collect();
+    let tokens = indices.iter().flat_map(|&index| features.row(index).chunks_exact(dim));
+    let Standardiser { mean, inverse } = Standardiser::over(dim, tokens.map(normed));
+    let gamma = inverse.iter().map(|&scale| scale as f32).collect();
+    let beta = mean.iter().zip(&inverse).map(|(mean, scale)| (-mean * scale) as f32).collect();
     let device = head.query.device();
     let param = |values: Vec<f32>| Param::from_tensor(Tensor::from_data(TensorData::new(values, [dim]), &device));
     head.xattn.ln_kv.gamma = param(gamma);

@@ -16,19 +16,23 @@ pub struct Standardiser {
 impl Standardiser {
     /// Measures the rows `indices`.
     pub fn fit(features: &Features, indices: &[usize]) -> Self {
-        let n = indices.len().max(1) as f64;
-        let mut mean = vec![0.0; features.width()];
-        for &index in indices {
-            mean.iter_mut().zip(features.row(index)).for_each(|(mean, &v)| *mean += f64::from(v) / n);
-        }
-        let mut variance = vec![0.0; features.width()];
-        for &index in indices {
-            let row = features.row(index).iter().zip(&mean);
-            variance.iter_mut().zip(row).for_each(|(sum, (&v, mean))| *sum += (f64::from(v) - mean).powi(2) / n);
+        Self::over(features.width(), indices.iter().map(|&index| features.row(index).iter().map(|&v| f64::from(v))))
+    }
+
+    /// Measures rows of `width` values, in one pass (Welford's).
+    pub(super) fn over<R: IntoIterator<Item = f64>>(width: usize, rows: impl Iterator<Item = R>) -> Self {
+        let (mut mean, mut squares, mut n) = (vec![0.0; width], vec![0.0; width], 0.0);
+        for row in rows {
+            n += 1.0;
+            for (v, (mean, squares)) in row.into_iter().zip(mean.iter_mut().zip(&mut squares)) {
+                let off: f64 = v - *mean;
+                *mean += off / n;
+                *squares += off * (v - *mean);
+            }
         }
         // What rounding alone makes of a feature that never changes is no deviation.
-        let inverse = variance.iter().zip(&mean).map(|(variance, mean)| {
-            let deviation = variance.sqrt();
+        let inverse = squares.iter().zip(&mean).map(|(squares, mean)| {
+            let deviation = (squares / f64::max(n, 1.0)).sqrt();
             if deviation > 1e-6 * mean.abs() && deviation > 1e-12 { 1.0 / deviation } else { 0.0 }
         });
         let inverse = inverse.collect();

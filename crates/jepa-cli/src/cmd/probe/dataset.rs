@@ -120,11 +120,8 @@ fn csv_list(data: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
             let s = if record.len() == 1 { "" } else { "s" };
             return Err(fail(format!("line {line}: {} field{s}, wanted path,label{quotes}", record.len())));
         };
-        if label.trim().is_empty() {
-            return Err(fail(format!("line {line}: no label")));
-        }
         if i > 0 || (path, label) != ("path", "label") {
-            listed.push((label.to_owned(), beside(data, Path::new(path))));
+            listed.push((named(label.to_owned(), line).map_err(fail)?, beside(data, Path::new(path))));
         }
     }
     Ok(listed)
@@ -141,12 +138,14 @@ fn jsonl_list(data: &Path) -> Result<Vec<(String, PathBuf)>, CliError> {
             JsonLabel::Text(text) => text,
             JsonLabel::Number(number) => number.to_string(),
         };
-        if label.trim().is_empty() {
-            return Err(fail(format!("line {}: no label", i + 1)));
-        }
-        Ok((label, beside(data, &path)))
+        Ok((named(label, i as u64 + 1).map_err(fail)?, beside(data, &path)))
     });
     parsed.collect()
+}
+
+/// A label that says something; `line` is where it stands.
+fn named(label: String, line: u64) -> Result<String, String> {
+    if label.trim().is_empty() { Err(format!("line {line}: no label")) } else { Ok(label) }
 }
 
 /// Paths in a list are relative to the list.

@@ -108,8 +108,8 @@ pub(super) fn extract<B: Backend>(
     let mut sink = Sink { model, path, wanted, places: dataset.places(), clips: cuts.clips(), rows: Rows::default() };
     let Tally { .. } = through.cut(cuts)?.run_inputs(&dataset.inputs, &mut sink)?;
     let mut rows = sink.rows;
-    rows.about.hash = hash(rows.values.iter().map(|v| v.to_le_bytes()));
     if let Some(cached) = cached {
+        rows.about.hash = hash(pieces(&rows.values));
         // Features that cannot be kept are computed again the next time.
         let kept = write(&cached, &rows);
         if !shared.quiet {
@@ -270,6 +270,11 @@ fn hash(parts: impl Iterator<Item: AsRef<[u8]>>) -> Vec<u8> {
     parts.fold(Sha256::new(), |hash, part| hash.chain_update(part)).finalize().to_vec()
 }
 
+/// Values as they lie in the file, piece by piece.
+fn pieces(values: &[f32]) -> impl Iterator<Item = Vec<u8>> {
+    values.chunks(1 << 16).map(|values| values.iter().flat_map(|v| v.to_le_bytes()).collect())
+}
+
 fn write(path: &Path, rows: &Rows) -> Result<(), CliError> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| CliError::output(folder, error))?;
@@ -278,8 +283,8 @@ fn write(path: &Path, rows: &Rows) -> Result<(), CliError> {
     let mut file = PartialFile::create(path)?;
     file.write(&(about.len() as u64).to_le_bytes())?;
     file.write(&about)?;
-    for values in rows.values.chunks(1 << 16) {
-        file.write(&values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>())?;
+    for bytes in pieces(&rows.values) {
+        file.write(&bytes)?;
     }
     file.finish()
 }

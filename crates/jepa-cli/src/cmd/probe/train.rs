@@ -274,7 +274,12 @@ impl<B: Backend> Job<'_, B> {
         let Self { args, shared, split, .. } = self;
         let options = TrainingOptions {
             epochs: args.epochs.into(),
-            method: args.lr.map_or(usual, adam_w),
+            method: match (args.lr, usual) {
+                (None, usual) => usual,
+                (Some(lr), Method::AdamW { weight_decay, .. }) => Method::AdamW { lr, weight_decay },
+                // The loss itself keeps the weights small.
+                (Some(lr), Method::Lbfgs) => Method::AdamW { lr, weight_decay: 0.0 },
+            },
             batch: args.batch.map_or_else(|| usual_batch(split.train.len()), Into::into),
             accumulate: args.accumulate.into(),
             seed: args.seed,
