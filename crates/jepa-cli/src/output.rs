@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
-use tempfile::NamedTempFile;
+use tempfile::TempPath;
 
 use crate::exit::CliError;
 use crate::interrupt::Unfinished;
@@ -27,7 +27,8 @@ pub(crate) use rows::RowWriter;
 #[derive(Debug)]
 pub(crate) struct PartialFile {
     target: PathBuf,
-    writer: BufWriter<NamedTempFile>,
+    writer: BufWriter<File>,
+    temporary: TempPath,
     _unfinished: Unfinished,
 }
 
@@ -42,16 +43,12 @@ impl PartialFile {
             return Err(CliError::output(target, "this is no regular file"));
         }
         let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(".jepa-").suffix(".part");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            builder.permissions(std::fs::Permissions::from_mode(0o666));
-        }
-        let file = builder.tempfile_in(folder).map_err(|error| CliError::output(target, error))?;
-        let unfinished = Unfinished::new(file.path());
-        Ok(Self { target: target.to_owned(), writer: BufWriter::with_capacity(1 << 20, file), _unfinished: unfinished })
+        // Made and written by the standard library: the errors of tempfile's own files name a file that nobody asked for.
+        let made =
+            tempfile::Builder::new().prefix(".jepa-").suffix(".part").make_in(folder, |path| File::create_new(path));
+        let (file, temporary) = made.map_err(|error| CliError::output(target, error))?.into_parts();
+        let _unfinished = Unfinished::new(&temporary);
+        Ok(Self { target: target.to_owned(), writer: BufWriter::with_capacity(1 << 20, file), temporary, _unfinished })
     }
 
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), CliError> {
@@ -60,12 +57,12 @@ impl PartialFile {
 
     /// Lets `patch` change what has been written, then gives the file its name.
     pub(crate) fn finish_after(self, patch: impl FnOnce(&mut File) -> std::io::Result<()>) -> Result<(), CliError> {
-        let Self { target, writer, _unfinished } = self;
+        let Self { target, writer, temporary, _unfinished } = self;
         let fail = |error: std::io::Error| CliError::output(&target, error);
         let mut file = writer.into_inner().map_err(|error| fail(error.into_error()))?;
-        patch(file.as_file_mut()).map_err(fail)?;
-        file.as_file().sync_all().map_err(fail)?;
-        file.persist(&target).map_err(|error| fail(error.error))?;
+        patch(&mut file).map_err(fail)?;
+        file.sync_all().map_err(fail)?;
+        temporary.persist(&target).map_err(|error| fail(error.error))?;
         Ok(())
     }
 

@@ -1,9 +1,10 @@
 //! Writes files: header first, then the tensors one after another; the file appears under its name complete or not at all.
 
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use tempfile::NamedTempFile;
+use tempfile::TempPath;
 
 use crate::dtype::GgmlType;
 use crate::error::GgufError;
@@ -124,16 +125,14 @@ impl GgufWriter {
         let mut name = std::ffi::OsString::from(".");
         name.push(path.file_name().unwrap_or_default());
         name.push(".");
-        let mut builder = tempfile::Builder::new();
-        builder.prefix(&name).suffix(".partial");
-        // Temporary files are private by default; this one will be an ordinary file, so the umask decides.
-        #[cfg(unix)]
-        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-        let temporary = builder.tempfile_in(folder).map_err(io)?;
+        // Made and written by the standard library: the errors of tempfile's own files name a file that nobody asked for.
+        let made =
+            tempfile::Builder::new().prefix(&name).suffix(".partial").make_in(folder, |path| File::create_new(path));
+        let (file, temporary) = made.map_err(io)?.into_parts();
         let header = self.header()?;
-        let mut out = BufWriter::with_capacity(1 << 20, temporary);
+        let mut out = BufWriter::with_capacity(1 << 20, file);
         out.write_all(&header).map_err(io)?;
-        Ok(TensorWriter { head: self, path, out, next: 0, open: None })
+        Ok(TensorWriter { head: self, path, out, temporary, next: 0, open: None })
     }
 }
 
@@ -144,7 +143,8 @@ impl GgufWriter {
 pub struct TensorWriter {
     head: GgufWriter,
     path: PathBuf,
-    out: BufWriter<NamedTempFile>,
+    out: BufWriter<File>,
+    temporary: TempPath,
     /// The tensor that starts next.
     next: usize,
     /// Bytes written of the tensor before `next`, while it is not complete.
@@ -154,7 +154,7 @@ pub struct TensorWriter {
 impl TensorWriter {
     /// The temporary file, for who has to remove it when the process is told to end.
     pub fn temporary_path(&self) -> &Path {
-        self.out.get_ref().path()
+        &self.temporary
     }
 
     /// Writes all of the next tensor.
@@ -230,9 +230,9 @@ impl TensorWriter {
         }
         let path = self.path;
         let io = |source| GgufError::Io { op: "write", path: path.clone(), source };
-        let temporary = self.out.into_inner().map_err(|e| io(e.into_error()))?;
-        temporary.as_file().sync_all().map_err(io)?;
-        let back = Gguf::open(temporary.path())?;
+        let file = self.out.into_inner().map_err(|e| io(e.into_error()))?;
+        file.sync_all().map_err(io)?;
+        let back = Gguf::open(&self.temporary)?;
         if back.tensors() != self.head.tensors {
             return Err(GgufError::ReadBack { what: "the tensor table" });
         }
@@ -241,7 +241,7 @@ impl TensorWriter {
         }
         // The map is gone after this: some systems do not rename a file that is mapped.
         check(back)?;
-        temporary.persist(&path).map_err(|e| io(e.error))?;
+        self.temporary.persist(&path).map_err(|e| io(e.error))?;
         Ok(())
     }
 

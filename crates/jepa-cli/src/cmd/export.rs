@@ -11,7 +11,8 @@ use crate::report;
 pub(crate) fn run(args: &ExportArgs, shared: &Shared) -> Result<(), CliError> {
     let bundle = open_bundle(&args.model, false, shared)?;
     let refuse = |error| match error {
-        ExportError::Exists { .. } | ExportError::Io { .. } => CliError::output(&args.output, error),
+        ExportError::Io { source, .. } => CliError::output(&args.output, source),
+        ExportError::Exists { .. } => CliError::output(&args.output, error),
         source => CliError::Export { path: args.model.clone(), source },
     };
     let export = Export::plan(&bundle).map_err(refuse)?;

@@ -123,5 +123,7 @@ fn links_devices_and_a_full_disk() {
     let script = format!("trap '' XFSZ; ulimit -f 8; exec {program} quantize a.gguf x.gguf --type q8_0");
     let full = Command::new("bash").args(["-c", &script]).current_dir(s.path(".")).output().unwrap();
     assert_eq!(full.status.code(), Some(3), "{full:?}");
+    let said = String::from_utf8(full.stderr).unwrap();
+    assert_eq!(said.trim_end().lines().last(), Some("error: output x.gguf: File too large (os error 27)"));
     assert_eq!(s.files(), before);
 }

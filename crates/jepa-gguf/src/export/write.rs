@@ -38,13 +38,15 @@ impl<'a> Export<'a> {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             _ => Path::new("."),
         };
+        let io = |source| ExportError::Io { op: "make", path: path.to_owned(), source };
+        std::fs::metadata(beside).map_err(io)?;
         let mut builder = tempfile::Builder::new();
         builder.prefix(".export.").suffix(".partial");
         // Temporary folders are private by default; this one will be an ordinary folder, so the umask decides.
         #[cfg(unix)]
         builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o777));
-        let made = builder.tempdir_in(beside);
-        let temporary = made.map_err(|source| ExportError::Io { op: "make", path: path.to_owned(), source })?;
+        // The kind alone: tempfile's own words name a folder that nobody asked for.
+        let temporary = builder.tempdir_in(beside).map_err(|error| io(error.kind().into()))?;
         Ok(ExportWriting { export: self, path: path.to_owned(), temporary })
     }
 }
