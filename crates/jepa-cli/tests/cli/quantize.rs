@@ -119,11 +119,8 @@ fn links_devices_and_a_full_disk() {
     assert!(std::fs::metadata(s.path("pipe")).unwrap().file_type().is_fifo());
 
     let before = s.files();
-    let program = env!("CARGO_BIN_EXE_jepa-cli");
-    let script = format!("trap '' XFSZ; ulimit -f 8; exec {program} quantize a.gguf x.gguf --type q8_0");
-    let full = Command::new("bash").args(["-c", &script]).current_dir(s.path(".")).output().unwrap();
-    assert_eq!(full.status.code(), Some(3), "{full:?}");
-    let said = String::from_utf8(full.stderr).unwrap();
-    assert_eq!(said.trim_end().lines().last(), Some("error: output x.gguf: File too large (os error 27)"));
+    let ran = s.on_a_full_disk(16, &["quantize", "a.gguf", "x.gguf", "--type", "q8_0"]);
+    assert_eq!(ran.code, 3, "{ran:?}");
+    assert_eq!(ran.stderr.trim_end().lines().last(), Some("error: output x.gguf: File too large (os error 27)"));
     assert_eq!(s.files(), before);
 }

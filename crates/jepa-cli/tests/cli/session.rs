@@ -42,9 +42,24 @@ impl Session {
 
     /// The program, in this folder.
     pub(crate) fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_jepa-cli"));
+        let mut command = self.here(env!("CARGO_BIN_EXE_jepa-cli"));
+        command.args(args);
+        command
+    }
+
+    /// Runs the program where no file may grow past so many blocks of 512 bytes: a disk that is full.
+    #[cfg(unix)]
+    pub(crate) fn on_a_full_disk(&self, blocks: u32, args: &[&str]) -> Ran {
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" \"$@\"");
+        let mut command = self.here("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_jepa-cli")]).args(args);
+        Ran::from(command.output().expect("the program starts"))
+    }
+
+    fn here(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
         // Without it Mesa's Vulkan driver complains on stderr when it is asked for adapters.
-        command.current_dir(self.folder.path()).args(args).env("XDG_RUNTIME_DIR", self.folder.path());
+        command.current_dir(self.folder.path()).env("XDG_RUNTIME_DIR", self.folder.path());
         command.env("XDG_CACHE_HOME", self.cache.path());
         command
     }

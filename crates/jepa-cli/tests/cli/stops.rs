@@ -36,14 +36,8 @@ fn a_target_that_cannot_be_written_is_known_before_any_work() {
 #[test]
 fn a_full_disk_leaves_nothing_behind() {
     let s = Session::new();
-    let script = format!(
-        "trap '' XFSZ; ulimit -f 1; exec {} embed -q -m {} {} --pool none -o out.npy",
-        env!("CARGO_BIN_EXE_jepa-cli"),
-        model("vjepa2"),
-        picture()
-    );
-    let output = Command::new("bash").args(["-c", &script]).current_dir(s.path(".")).output().unwrap();
-    let ran = Ran::from(output);
+    let ran =
+        s.on_a_full_disk(2, &["embed", "-q", "-m", &model("vjepa2"), &picture(), "--pool", "none", "-o", "out.npy"]);
     assert_eq!(ran.code, 3, "{ran:?}");
     assert_eq!(ran.stderr.trim_end(), "error: output out.npy: File too large (os error 27)");
     assert!(s.files().is_empty(), "{:?}", s.files());
