@@ -143,8 +143,13 @@ impl Gguf {
         self.metadata.get("general.file_type")?.as_integer()?.try_into().ok()
     }
 
-    /// Lets the system take back the memory that the pages of `tensor` use, for who reads a file once from front to back. Reading the tensor again
-    /// brings them back; a file that was read into memory stays there.
+    /// Whether the bytes are pages of the file, and not a copy in memory.
+    pub fn is_mapped(&self) -> bool {
+        matches!(self.bytes, Bytes::Map(_))
+    }
+
+    /// Lets the system take back the memory that the pages of `tensor` use, for who needs it no more. Reading the tensor again brings them
+    /// back; a file that was read into memory stays there.
     pub fn release(&self, tensor: &str) {
         if let Some(view) = self.tensor(tensor) {
             self.bytes.release((self.data_start + view.info.offset) as usize, view.bytes.len());

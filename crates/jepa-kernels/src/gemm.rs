@@ -14,6 +14,7 @@ use crate::few::{self, FEW};
 use crate::isa::{AVX512, Isa, compiled_for_amx, compiled_for_each_isa};
 use crate::lines::Lines;
 use crate::pack::{PIECE, panel_words, rows_words, weights_panels};
+use crate::packed::Packed;
 use crate::precision::Precision;
 #[cfg(target_arch = "x86_64")]
 use crate::source::Source;
@@ -87,8 +88,10 @@ pub fn linear(
     #[cfg(not(target_arch = "x86_64"))]
     let few = false;
     let tiles = isa.has_tiles() && words != Words::F32 && !few;
+    let place = weights.packed().filter(|_| words.panel_values() == 2 && !few);
+    let packed = place.and_then(|place| place.of(isa, weights));
     let result = Output { values: out.as_mut_ptr(), stride: outputs };
-    let job = Job { words, few, x, inputs, weights, epilogue, result };
+    let job = Job { words, few, x, inputs, weights, packed, epilogue, result };
     let words_of_block = match (isa.set(), tiles) {
         (_, true) => BLOCK_ON_TILES,
         (AVX512, _) => BLOCK_OF_AVX512,
@@ -124,6 +127,8 @@ struct Job<'a> {
     x: &'a [f32],
     inputs: usize,
     weights: &'a dyn WeightRows,
+    /// The panels, where they need not be made.
+    packed: Option<Packed<'a>>,
     epilogue: Epilogue<'a>,
     result: Output,
 }
@@ -192,18 +197,23 @@ fn part_body<const SET: u8>(job: &Job<'_>, part: &Part, buffer: &mut Buffer) {
     let (columns, x) = (part.columns.clone(), &job.x[part.rows.start * inputs..part.rows.end * inputs]);
     let deep = DEPTH * words.values();
     let count = columns.len().div_ceil(PANEL);
-    buffer.grow(count * panel_words(words, deep.min(inputs)));
+    buffer.grow(if job.packed.is_some() { 0 } else { count * panel_words(words, deep.min(inputs)) });
     for start in (0..inputs).step_by(deep) {
         let depth = start..(start + deep).min(inputs);
-        let stride = panel_words(words, depth.len());
-        let Buffer { panels, piece, .. } = buffer;
-        weights_panels::<SET>(words, job.weights, columns.clone(), depth.clone(), panels, stride, piece);
-        let panels = Panels { words: &buffer.panels, stride };
+        let Buffer { panels, piece, rows } = buffer;
+        let panels = match job.packed {
+            Some(packed) => packed.panels(depth.start, columns.start),
+            None => {
+                let stride = panel_words(words, depth.len());
+                weights_panels::<SET>(words, job.weights, columns.clone(), depth.clone(), panels, stride, piece);
+                Panels { words: panels, stride }
+            }
+        };
         let step = Step { first: start == 0, last: depth.end == inputs, depth };
         each_tile::<SET>(part.rows.len(), |first, n| {
             let x = &x[first * inputs..(first + n) * inputs];
-            rows_words::<SET>(words, x, inputs, n, step.depth.clone(), &mut buffer.rows);
-            let rows = Rows { words: &buffer.rows, count: n, depth: words.of(step.depth.len()) };
+            rows_words::<SET>(words, x, inputs, n, step.depth.clone(), rows);
+            let rows = Rows { words: rows, count: n, depth: words.of(step.depth.len()) };
             row_of_tiles::<SET>(job, &step, rows, panels, part.rows.start + first, columns.clone());
         });
     }

@@ -25,6 +25,7 @@ mod isa;
 mod layer_norm;
 mod lines;
 mod pack;
+mod packed;
 mod precision;
 #[cfg(target_arch = "x86_64")]
 mod source;
@@ -38,5 +39,6 @@ pub use attention::{Heads, Mask, Tokens, Turns, attention};
 pub use gemm::{Epilogue, linear};
 pub use isa::{Isa, IsaError};
 pub use layer_norm::layer_norm;
+pub use packed::PackedWeights;
 pub use precision::Precision;
 pub use weights::{Bf16Rows, F16Rows, F32Columns, F32Rows, Q8_0Rows, Stored, WeightRows};

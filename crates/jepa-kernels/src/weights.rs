@@ -5,9 +5,12 @@ use std::ops::Range;
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
+use crate::packed::PackedWeights;
+
 /// A weight matrix `[outputs, inputs]` in whatever form it is stored.
 ///
-/// The GEMM asks for it piece by piece and keeps no copy, so a file's f16 or quantised bytes are all that is in memory.
+/// The GEMM asks for it piece by piece and keeps no copy, so a file's f16 or quantised bytes are all that is in memory, unless a place is offered
+/// for one: [`WeightRows::packed`].
 pub trait WeightRows: Sync {
     /// Rows: values that come out.
     fn outputs(&self) -> usize;
@@ -21,6 +24,11 @@ pub trait WeightRows: Sync {
     /// The memory itself, where it is of a form that the kernels read without [`WeightRows::row`].
     fn stored(&self) -> Stored<'_> {
         Stored::Otherwise
+    }
+
+    /// Where the matrix may be kept as bf16. Without such a place nothing is.
+    fn packed(&self) -> Option<&PackedWeights> {
+        None
     }
 }
 

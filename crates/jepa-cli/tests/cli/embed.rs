@@ -80,6 +80,11 @@ fn the_batch_size_and_the_way_of_reading_change_nothing() {
     let three = with(&["--batch", "3"], "three.npy");
     assert_close(&with(&["--batch", "1"], "one.npy"), &three, 1e-5);
     assert_eq!(with(&["--batch", "3", "--no-mmap"], "read.npy"), three);
+    // Three passes, of which the first keeps the matrices of a mapped file as bf16 where the processor multiplies it.
+    let medium = ["--batch", "1", "--precision", "medium"];
+    let read = with(&[&medium[..], &["--no-mmap"]].concat(), "read.npy");
+    assert_eq!(with(&medium, "kept.npy"), read);
+    assert_close(&read, &three, 0.05);
 }
 
 #[test]

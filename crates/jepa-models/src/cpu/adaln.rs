@@ -52,7 +52,7 @@ impl Parts {
         if !is_flex::<B>() {
             return None;
         }
-        let layer = |layer: &Linear<B>| Layer::of(layer, None, "");
+        let layer = |layer: &Linear<B>| Layer::of(layer, None);
         Some(Self {
             isa,
             adaln: layer(&block.adaln)?,

@@ -18,9 +18,8 @@ pub(crate) fn block<B: Backend>(
     x: Tensor<B, 3>,
     rope: Option<&Rope<B>>,
     visibility: &Visibility,
-    at: &str,
 ) -> Result<Tensor<B, 3>, Tensor<B, 3>> {
-    let parts = Isa::chosen().ok().and_then(|isa| Parts::of(isa, block, rope, visibility, at));
+    let parts = Isa::chosen().ok().and_then(|isa| Parts::of(isa, block, rope, visibility));
     let Some(parts) = parts else { return Err(x) };
     let [batch, tokens, _] = x.dims();
     let mut x = Values::of(x)?;
@@ -44,17 +43,11 @@ struct Parts {
 
 impl Parts {
     /// `None` when a part's numbers are not f32 in this process, or tokens see each other in a way that the kernels do not have.
-    fn of<B: Backend>(
-        isa: Isa,
-        block: &Block<B>,
-        rope: Option<&Rope<B>>,
-        visibility: &Visibility,
-        at: &str,
-    ) -> Option<Self> {
+    fn of<B: Backend>(isa: Isa, block: &Block<B>, rope: Option<&Rope<B>>, visibility: &Visibility) -> Option<Self> {
         if !is_flex::<B>() {
             return None;
         }
-        let layer = |layer: &Linear<B>, name: &str| Layer::of(layer, block.file(), &format!("{at}.{name}.weight"));
+        let layer = |layer: &Linear<B>, name: &str| Layer::of(layer, block.stored(name));
         let qkv = match (&block.attn_qkv, &block.attn_q, &block.attn_k, &block.attn_v) {
             (Some(qkv), ..) => vec![layer(qkv, "attn_qkv")?],
             (None, Some(q), Some(k), Some(v)) => vec![layer(q, "attn_q")?, layer(k, "attn_k")?, layer(v, "attn_v")?],

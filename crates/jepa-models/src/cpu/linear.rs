@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use burn::nn::Linear;
 use burn::prelude::*;
-use jepa_gguf::{Gguf, TensorHandle};
 use jepa_kernels::{Epilogue, F32Columns, Isa};
 
 use super::file_rows::FileRows;
 use super::precision_of_layer;
 use super::values::{Values, is_flex};
+use crate::nn::StoredMatrix;
 
 /// `x · W + b`; gives `x` back when it is not for the kernels.
 pub(crate) fn linear<B: Backend, const D: usize>(
@@ -19,7 +19,7 @@ pub(crate) fn linear<B: Backend, const D: usize>(
     if !is_flex::<B>() {
         return Err(x);
     }
-    let (Ok(isa), Some(layer)) = (Isa::chosen(), Layer::of(layer, None, "")) else { return Err(x) };
+    let (Ok(isa), Some(layer)) = (Isa::chosen(), Layer::of(layer, None)) else { return Err(x) };
     let mut shape = x.dims().to_vec();
     let x = Values::of(x)?;
     shape[D - 1] = layer.outputs();
@@ -35,15 +35,14 @@ pub(super) struct Layer {
 /// A matrix: a Burn parameter, `[inputs, outputs]`, or what the file has, `[outputs, inputs]`.
 enum Weight {
     Param { values: Values, outputs: usize },
-    File(TensorHandle),
+    File(Arc<StoredMatrix>),
 }
 
 impl Layer {
-    /// A weight that nobody has asked for yet is `tensor` of `file`, where there is one. `None` when the numbers are not f32 in this process.
-    pub(super) fn of<B: Backend>(layer: &Linear<B>, file: Option<&Arc<Gguf>>, tensor: &str) -> Option<Self> {
-        let waiting = file.filter(|_| !layer.weight.is_initialized()).and_then(|file| TensorHandle::new(file, tensor));
-        let weight = match waiting {
-            Some(handle) => Weight::File(handle),
+    /// A weight that nobody has asked for yet is `stored`, where it is. `None` when the numbers are not f32 in this process.
+    pub(super) fn of<B: Backend>(layer: &Linear<B>, stored: Option<&Arc<StoredMatrix>>) -> Option<Self> {
+        let weight = match stored.filter(|_| !layer.weight.is_initialized()) {
+            Some(matrix) => Weight::File(Arc::clone(matrix)),
             None => {
                 let weight = layer.weight.val();
                 let outputs = weight.dims()[1];
@@ -60,7 +59,7 @@ impl Layer {
     pub(super) fn outputs(&self) -> usize {
         match &self.weight {
             Weight::Param { outputs, .. } => *outputs,
-            Weight::File(handle) => handle.info().row_count(),
+            Weight::File(matrix) => matrix.handle.info().row_count(),
         }
     }
 
@@ -73,9 +72,13 @@ impl Layer {
                 let weights = F32Columns { values: values.as_slice(), outputs: *outputs };
                 jepa_kernels::linear(isa, precision, x, &weights, epilogue, out);
             }
-            Weight::File(handle) => {
-                let precision = precision_of_layer(handle.info().row_count() * handle.info().row_len());
-                jepa_kernels::linear(isa, precision, x, &FileRows(handle.view()), epilogue, out);
+            Weight::File(matrix) => {
+                let precision = precision_of_layer(matrix.handle.info().element_count());
+                let was_packed = matrix.packed.is_filled();
+                jepa_kernels::linear(isa, precision, x, &FileRows::of(matrix), epilogue, out);
+                if !was_packed && matrix.packed.is_filled() {
+                    matrix.handle.gguf().release(matrix.handle.info().name());
+                }
             }
         }
     }

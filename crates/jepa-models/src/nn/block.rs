@@ -7,7 +7,10 @@ use burn::tensor::DType;
 use jepa_gguf::Gguf;
 use jepa_gguf::schema::{Activation, EncoderHparams};
 
-use super::{Act, Rope, Visibility, as_type, is_reduced, linear_in_burn, multi_head, pieces, stored};
+#[cfg(feature = "cpu")]
+use super::StoredMatrix;
+use super::stored::{StoredMatrices, leave_in_file};
+use super::{Act, Rope, Visibility, as_type, is_reduced, linear_in_burn, multi_head, pieces};
 use crate::trace::Trace;
 
 /// What a [`Block`] is made of.
@@ -73,7 +76,7 @@ impl BlockConfig {
             act: Act::new(self.act),
             n_head: self.n_head,
             ln_eps: self.ln_eps,
-            file: None,
+            stored: StoredMatrices::default(),
         }
     }
 }
@@ -112,12 +115,13 @@ pub struct Block<B: Backend> {
     ln_eps: f64,
     /// Where the matrices lie that have not been asked for.
     #[module(skip)]
-    file: Option<Arc<Gguf>>,
+    stored: StoredMatrices,
 }
 
 impl<B: Backend> Block<B> {
     /// Makes the matrices of the block called `at` read `file` as `dtype` when they are asked for.
     pub(crate) fn leave_in_file(&mut self, file: &Arc<Gguf>, at: &str, dtype: DType) {
+        let stored = StoredMatrices::of(file, at);
         for (layer, name) in [
             (self.attn_qkv.as_mut(), "attn_qkv"),
             (self.attn_q.as_mut(), "attn_q"),
@@ -127,12 +131,12 @@ impl<B: Backend> Block<B> {
             (Some(&mut self.ffn_up), "ffn_up"),
             (Some(&mut self.ffn_down), "ffn_down"),
         ] {
-            if let Some(layer) = layer {
-                stored::leave_in_file(layer, file, &format!("{at}.{name}.weight"), dtype);
+            if let (Some(layer), Some(matrix)) = (layer, stored.get(name)) {
+                leave_in_file(layer, matrix, dtype);
             }
         }
         // The kernels multiply in f32.
-        self.file = (!is_reduced(dtype)).then(|| Arc::clone(file));
+        self.stored = if is_reduced(dtype) { StoredMatrices::default() } else { stored };
     }
 
     /// One block.
@@ -150,7 +154,7 @@ impl<B: Backend> Block<B> {
         let x = if trace.is_watched() {
             x
         } else {
-            match crate::cpu::block(self, x, rope, visibility, at) {
+            match crate::cpu::block(self, x, rope, visibility) {
                 Ok(x) => return x,
                 Err(x) => x,
             }
@@ -178,10 +182,10 @@ impl<B: Backend> Block<B> {
         x
     }
 
-    /// The file, for matrices that have not been asked for.
+    /// The matrix of a field as the file has it, for one that has not been asked for.
     #[cfg(feature = "cpu")]
-    pub(crate) fn file(&self) -> Option<&Arc<Gguf>> {
-        self.file.as_ref()
+    pub(crate) fn stored(&self, name: &str) -> Option<&Arc<StoredMatrix>> {
+        self.stored.get(name)
     }
 
     #[cfg(feature = "cpu")]

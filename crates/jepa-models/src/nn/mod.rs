@@ -31,4 +31,8 @@ pub(crate) use pieces::fits;
 pub use pieces::set_largest_tensor;
 pub use pos_table::{AxisWeights, resize_table_2d, resize_table_3d};
 pub use rope3d::{Rope, RopeAngles, TokenPosition};
+#[cfg(all(test, feature = "cpu"))]
+pub(crate) use stored::StoredMatrices;
+#[cfg(feature = "cpu")]
+pub(crate) use stored::StoredMatrix;
 pub(crate) use stored::is_loaded_at_once;

@@ -18,11 +18,42 @@ pub(crate) fn is_loaded_at_once(path: &str, _containers: &str) -> bool {
     !(of_block && parts.next().is_some_and(|part| MATRICES.contains(&part)) && parts.next() == Some("weight"))
 }
 
-/// Makes the weight of `layer` read `tensor` of `file` as `dtype` when it is first asked for; the kernels of the CPU backend never ask.
-///
-/// The tensor is one that the schema has, `[out, in]`.
-pub(crate) fn leave_in_file<B: Backend>(layer: &mut Linear<B>, file: &Arc<Gguf>, tensor: &str, dtype: DType) {
-    let Some(handle) = TensorHandle::new(file, tensor) else { return };
+/// A matrix as its file has it, `[out, in]`.
+#[derive(Debug)]
+pub(crate) struct StoredMatrix {
+    pub(crate) handle: TensorHandle,
+    /// Where the kernels may keep it as bf16.
+    #[cfg(feature = "cpu")]
+    pub(crate) packed: jepa_kernels::PackedWeights,
+}
+
+/// The matrices of a block as their file has them, in the order of [`MATRICES`].
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StoredMatrices([Option<Arc<StoredMatrix>>; MATRICES.len()]);
+
+impl StoredMatrices {
+    /// Those of the block called `at`.
+    pub(crate) fn of(file: &Arc<Gguf>, at: &str) -> Self {
+        Self(MATRICES.map(|name| {
+            let handle = TensorHandle::new(file, &format!("{at}.{name}.weight"))?;
+            Some(Arc::new(StoredMatrix {
+                handle,
+                #[cfg(feature = "cpu")]
+                packed: jepa_kernels::PackedWeights::default(),
+            }))
+        }))
+    }
+
+    /// The one whose field is called `name`.
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<StoredMatrix>> {
+        let place = MATRICES.iter().position(|matrix| *matrix == name)?;
+        self.0[place].as_ref()
+    }
+}
+
+/// Makes the weight of `layer` read `matrix` as `dtype` when it is first asked for; the kernels of the CPU backend never ask.
+pub(crate) fn leave_in_file<B: Backend>(layer: &mut Linear<B>, matrix: &StoredMatrix, dtype: DType) {
+    let handle = matrix.handle.clone();
     let [d_out, d_in] = [handle.info().row_count(), handle.info().row_len()];
     let read = move |device: &B::Device, require_grad: bool| {
         let data = TensorData::new(handle.view().to_f32_transposed(), [d_in, d_out]);
