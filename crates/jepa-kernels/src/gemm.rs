@@ -13,7 +13,7 @@ use crate::activation::{Act, act_slice_body};
 use crate::few::{self, FEW};
 use crate::isa::{AVX512, Isa, compiled_for_amx, compiled_for_each_isa};
 use crate::lines::Lines;
-use crate::pack::{PIECE, panel_words, rows_words, weights_panels};
+use crate::pack::{PIECE, panel_words, row_words, rows_words, vector, weights_panels};
 use crate::packed::Packed;
 use crate::precision::Precision;
 #[cfg(target_arch = "x86_64")]
@@ -30,6 +30,9 @@ const BLOCK_OF_AVX512: usize = 3 << 16;
 
 /// As [`BLOCK`], with AMX, whose processors have 2 MB. Not measured.
 const BLOCK_ON_TILES: usize = 1 << 18;
+
+/// Most words of rows that tasks share: 64 MB.
+const MOST_SHARED: usize = 1 << 24;
 
 /// Fewest outputs of a task, where there are more: copying the rows should not show.
 const NARROW: usize = 64;
@@ -91,7 +94,6 @@ pub fn linear(
     let place = weights.packed().filter(|_| words.panel_values() == 2 && !few);
     let packed = place.and_then(|place| place.of(isa, weights));
     let result = Output { values: out.as_mut_ptr(), stride: outputs };
-    let job = Job { words, few, x, inputs, weights, packed, epilogue, result };
     let words_of_block = match (isa.set(), tiles) {
         (_, true) => BLOCK_ON_TILES,
         (AVX512, _) => BLOCK_OF_AVX512,
@@ -100,6 +102,19 @@ pub fn linear(
     let block = if few { outputs } else { words_of_block / words.of(inputs).min(DEPTH) };
     let (width, height) = cut(rows, outputs, block, rayon::current_num_threads());
     let (across, down) = (outputs.div_ceil(width), rows.div_ceil(height));
+    // Rows that many blocks of outputs meet as bf16 are turned into it once. Of two, each does it for itself as fast.
+    let len = inputs.div_ceil(DEPTH * words.values()) * rows * STRIDE;
+    let shared = (words != Words::F32 && across > 2 && len <= MOST_SHARED).then(|| {
+        let mut shared = SHARED.take();
+        shared.grow(len);
+        let place = Output { values: shared.as_mut_ptr(), stride: STRIDE };
+        each(rows.div_ceil(MOST_ROWS), |task| {
+            let part = task * MOST_ROWS..((task + 1) * MOST_ROWS).min(rows);
+            share(isa, words, x, inputs, &part, &place);
+        });
+        shared
+    });
+    let job = Job { words, few, x, inputs, shared: shared.as_deref(), weights, packed, epilogue, result };
     each(across * down, |i| {
         let (column, row) = (i / down * width, i % down * height);
         let part = Part { rows: row..(row + height).min(rows), columns: column..(column + width).min(outputs) };
@@ -108,6 +123,9 @@ pub fn linear(
             false => part_of(isa, &job, &part, buffer),
         });
     });
+    if let Some(shared) = shared {
+        SHARED.set(shared);
+    }
 }
 
 /// Outputs and rows of a task: `block` outputs, fewer when threads would be idle, and fewer rows when even that leaves some.
@@ -126,6 +144,8 @@ struct Job<'a> {
     few: bool,
     x: &'a [f32],
     inputs: usize,
+    /// The rows as words, where they need not be made: rows of [`STRIDE`], first those of the first [`DEPTH`] words.
+    shared: Option<&'a [f32]>,
     weights: &'a dyn WeightRows,
     /// The panels, where they need not be made.
     packed: Option<Packed<'a>>,
@@ -141,6 +161,9 @@ struct Part {
 
 thread_local! {
     static BUFFER: RefCell<Buffer> = RefCell::default();
+
+    /// Rows for all tasks of a product. Taken out while it runs: a thread that waits for its tasks may be given another product.
+    static SHARED: RefCell<Lines> = RefCell::default();
 }
 
 /// Memory of one thread, kept, so that a second product allocates nothing.
@@ -184,6 +207,23 @@ impl Output {
     }
 }
 
+compiled_for_each_isa!(
+    fn share(words: Words, x: &[f32], inputs: usize, rows: &Range<usize>, place: &Output) = share_body
+);
+
+/// Turns some rows into words, for all tasks.
+#[inline(always)]
+fn share_body<const SET: u8>(words: Words, x: &[f32], inputs: usize, rows: &Range<usize>, place: &Output) {
+    for (slice, values) in (0..inputs).step_by(DEPTH * words.values()).enumerate() {
+        let depth = values..(values + DEPTH * words.values()).min(inputs);
+        for row in rows.clone() {
+            // SAFETY: `linear` made room for all rows of each slice; these are this task's, and the borrow ends with this iteration.
+            let out = unsafe { place.row(slice * (x.len() / inputs) + row, 0..STRIDE) };
+            row_words::<SET>(words, &x[row * inputs..][depth.clone()], out);
+        }
+    }
+}
+
 compiled_for_each_isa!(fn part_of(job: &Job<'_>, part: &Part, buffer: &mut Buffer) = part_body);
 compiled_for_amx!(fn part_on_tiles(job: &Job<'_>, part: &Part, buffer: &mut Buffer) = part_body);
 
@@ -212,8 +252,14 @@ fn part_body<const SET: u8>(job: &Job<'_>, part: &Part, buffer: &mut Buffer) {
         let step = Step { first: start == 0, last: depth.end == inputs, depth };
         each_tile::<SET>(part.rows.len(), |first, n| {
             let x = &x[first * inputs..(first + n) * inputs];
-            rows_words::<SET>(words, x, inputs, n, step.depth.clone(), rows);
-            let rows = Rows { words: rows, count: n, depth: words.of(step.depth.len()) };
+            let operands = match job.shared {
+                Some(shared) => &shared[(start / deep * (job.x.len() / inputs) + part.rows.start + first) * STRIDE..],
+                None => {
+                    rows_words::<SET>(words, x, inputs, n, step.depth.clone(), rows);
+                    &**rows
+                }
+            };
+            let rows = Rows { words: operands, count: n, depth: words.of(step.depth.len()) };
             row_of_tiles::<SET>(job, &step, rows, panels, part.rows.start + first, columns.clone());
         });
     }
@@ -246,10 +292,10 @@ fn few_rows<const SET: u8>(job: &Job<'_>, columns: Range<usize>, buffer: &mut Bu
             few::sums(job.x, source, job.weights, first)
         };
         let finish = Finish::of(&job.epilogue, &step, part.clone());
-        for (r, sums) in sums.iter().enumerate().take(rows) {
-            // SAFETY: `linear` checked that `out` holds this row; the columns are this task's, and the borrow ends with this iteration.
-            finish.bring(sums, unsafe { job.result.row(r, part.clone()) });
-        }
+        // SAFETY: `linear` checked that `out` holds these rows; the columns are this task's, and each borrow ends with its iteration.
+        finish.bring(
+            sums.iter().enumerate().take(rows).map(|(r, sums)| (sums, unsafe { job.result.row(r, part.clone()) })),
+        );
     }
     activate::<SET>(job, 0..rows, columns);
 }
@@ -285,11 +331,12 @@ fn row_of_tiles<const SET: u8>(
             let first = columns.start + (panel + i) * PANEL;
             let part = first..(first + PANEL).min(columns.end);
             let finish = Finish::of(&job.epilogue, step, part.clone());
-            for (r, sums) in sums.as_chunks::<TILE_WIDTH>().0.iter().enumerate().take(rows.count) {
+            let rows = sums.as_chunks::<TILE_WIDTH>().0.iter().enumerate().take(rows.count);
+            finish.bring(rows.map(|(r, sums)| {
                 // SAFETY: `linear` checked that `out` holds this row; row and columns are this task's, and the borrow ends with this iteration.
                 let out = unsafe { job.result.row(row + r, part.clone()) };
-                finish.bring(&sums.as_chunks::<PANEL>().0[i], out);
-            }
+                (&sums.as_chunks::<PANEL>().0[i], out)
+            }));
         }
     }
     // Over whole rows of the block, which vectorises where a single tile does not; they are still in the cache.
@@ -309,61 +356,52 @@ fn activate<const SET: u8>(job: &Job<'_>, rows: Range<usize>, columns: Range<usi
     }
 }
 
-/// How the sums of one panel come into the result: whole vectors, 0 where a panel has no column.
+/// How the sums of one panel come into the result: whole vectors, of anything where a panel has no column.
 struct Finish {
     /// Whether the result holds the sums of the inputs before.
     carried: bool,
     /// Whether the result is added to.
     add: bool,
-    bias: Option<[f32; PANEL]>,
-    scale: Option<[f32; PANEL]>,
+    /// 0 without one, and before the last inputs.
+    bias: [f32; PANEL],
+    /// 1 without one.
+    scale: [f32; PANEL],
 }
 
 impl Finish {
     #[inline(always)]
     fn of(epilogue: &Epilogue<'_>, step: &Step, columns: Range<usize>) -> Self {
-        let vector = |values: &[f32]| {
-            let mut vector = [0.0; PANEL];
-            vector[..columns.len()].copy_from_slice(&values[columns.clone()]);
-            vector
-        };
+        // A scale is applied to the finished sum, or, when the result is added to, to each part of it.
+        let scale = epilogue.scale.filter(|_| step.last || epilogue.add);
         Self {
             carried: !step.first && !epilogue.add,
             add: epilogue.add,
-            bias: epilogue.bias.filter(|_| step.last).map(vector),
-            // A scale is applied to the finished sum, or, when the result is added to, to each part of it.
-            scale: epilogue.scale.filter(|_| step.last || epilogue.add).map(vector),
+            bias: epilogue.bias.filter(|_| step.last).map_or([0.0; PANEL], |bias| vector(&bias[columns.clone()])),
+            scale: scale.map_or([1.0; PANEL], |scale| vector(&scale[columns.clone()])),
         }
     }
 
-    /// `out`, of a panel's width or less, becomes what it should.
+    /// Sums of some rows and their place in the result, of a panel's width or less, which becomes what it should.
     #[inline(always)]
-    fn bring(&self, sums: &[f32; PANEL], out: &mut [f32]) {
-        if let [out] = out.as_chunks_mut::<PANEL>().0 {
-            *out = self.row(sums, out);
-        } else {
-            let mut row = [0.0; PANEL];
-            row[..out.len()].copy_from_slice(out);
-            out.copy_from_slice(&self.row(sums, &row)[..out.len()]);
-        }
-    }
-
-    #[inline(always)]
-    fn row(&self, sums: &[f32; PANEL], before: &[f32; PANEL]) -> [f32; PANEL] {
-        let mut row = *sums;
+    fn bring<'a>(&self, rows: impl Iterator<Item = (&'a [f32; PANEL], &'a mut [f32])>) {
+        let Self { bias, scale, .. } = self;
         // What earlier parts of a sum left is below the bias and the scale; what the result is added to is not.
-        if self.carried {
-            row.iter_mut().zip(before).for_each(|(v, &b)| *v += b);
+        match (self.carried, self.add) {
+            (true, _) => each_lane(rows, |j, sum, before| (sum + before + bias[j]) * scale[j]),
+            (_, true) => each_lane(rows, |j, sum, before| (sum + bias[j]) * scale[j] + before),
+            _ => each_lane(rows, |j, sum, _| (sum + bias[j]) * scale[j]),
         }
-        if let Some(bias) = &self.bias {
-            row.iter_mut().zip(bias).for_each(|(v, &b)| *v += b);
+    }
+}
+
+/// Every value of the result becomes `f(column, sum, value)`.
+#[inline(always)]
+fn each_lane<'a>(rows: impl Iterator<Item = (&'a [f32; PANEL], &'a mut [f32])>, f: impl Fn(usize, f32, f32) -> f32) {
+    for (sums, out) in rows {
+        if let [out] = out.as_chunks_mut::<PANEL>().0 {
+            *out = std::array::from_fn(|j| f(j, sums[j], out[j]));
+        } else {
+            out.iter_mut().zip(sums).enumerate().for_each(|(j, (out, &sum))| *out = f(j, sum, *out));
         }
-        if let Some(scale) = &self.scale {
-            row.iter_mut().zip(scale).for_each(|(v, &s)| *v *= s);
-        }
-        if self.add {
-            row.iter_mut().zip(before).for_each(|(v, &b)| *v += b);
-        }
-        row
     }
 }

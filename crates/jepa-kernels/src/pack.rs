@@ -185,7 +185,7 @@ fn pair_up(low: [f32; PANEL], high: [f32; PANEL], out: &mut [f32; PANEL]) {
 
 /// 16 values or fewer, filled up with 0.
 #[inline(always)]
-fn vector(values: &[f32]) -> [f32; PANEL] {
+pub(crate) fn vector(values: &[f32]) -> [f32; PANEL] {
     // A whole vector is a load and a store; of any other length, a call.
     <[f32; PANEL]>::try_from(values).unwrap_or_else(|_| {
         let mut vector = [0.0; PANEL];

@@ -281,3 +281,27 @@ fn the_number_of_threads_changes_no_bit() {
         }
     }
 }
+
+/// Blocks of outputs are tasks of their own, which share what is made of the rows.
+#[test]
+fn an_output_does_not_depend_on_how_many_there_are() {
+    let (rows, inputs, outputs) = (33, 1100, 1600);
+    let mut random = noise(5);
+    let mut values = |n: usize| (0..n).map(|_| random()).collect::<Vec<f32>>();
+    let (x, w) = (values(rows * inputs), values(outputs * inputs));
+    for isa in sets() {
+        for precision in [Precision::Highest, Precision::High, Precision::Medium] {
+            let product = |w: &[f32]| {
+                let mut out = vec![f32::NAN; rows * w.len() / inputs];
+                linear(isa, precision, &x, &F32Rows { values: w, inputs }, Epilogue::default(), &mut out);
+                out
+            };
+            let all = product(&w);
+            for (part, w) in w.chunks(320 * inputs).enumerate() {
+                for (all, few) in all.chunks(outputs).zip(product(w).chunks(320)) {
+                    assert_eq!(&all[part * 320..][..320], few, "{isa:?} {precision:?}");
+                }
+            }
+        }
+    }
+}
