@@ -3,15 +3,13 @@
 #![allow(clippy::print_stdout, reason = "a test that says why it is skipped")]
 
 use half::{bf16, f16};
-use jepa_kernels::{
-    Bf16Rows, Epilogue, F16Rows, F32Rows, Heads, Isa, Mask, Precision, Tokens, WeightRows, attention, linear,
-};
+use jepa_kernels::{Bf16Rows, F16Rows, F32Rows, Heads, Isa, Mask, Precision, Tokens, WeightRows, attention};
 
 #[allow(dead_code, reason = "shared by several tests")]
 mod emulated;
 #[allow(dead_code, reason = "shared by several tests")]
 mod plain;
-use plain::noise;
+use plain::{noise, product};
 
 /// AMX, or a word on why not.
 fn amx(test: &str) -> Option<Isa> {
@@ -26,12 +24,6 @@ fn amx(test: &str) -> Option<Isa> {
 fn normal(seed: u64, n: usize) -> Vec<f32> {
     let mut random = noise(seed);
     (0..n).map(|_| (0..12).map(|_| random() / 2.0).sum::<f32>()).collect()
-}
-
-fn product(isa: Isa, precision: Precision, x: &[f32], weights: &dyn WeightRows) -> Vec<f32> {
-    let mut out = vec![f32::NAN; x.len() / weights.inputs() * weights.outputs()];
-    linear(isa, precision, x, weights, Epilogue::default(), &mut out);
-    out
 }
 
 /// Root mean square and largest error, both relative to the root mean square of what is wanted.

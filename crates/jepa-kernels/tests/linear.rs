@@ -13,7 +13,7 @@ mod emulated;
 #[allow(dead_code, reason = "shared by several tests")]
 mod plain;
 use emulated::sets;
-use plain::{act, noise, rows_close};
+use plain::{act, noise, product, rows_close};
 
 /// `act(x wᵀ + bias)`, or `start + scale · (x wᵀ + bias)`.
 fn by_hand(x: &[f32], w: &[f32], inputs: usize, epilogue: &Epilogue<'_>, start: &[f32]) -> Vec<f64> {
@@ -291,14 +291,10 @@ fn an_output_does_not_depend_on_how_many_there_are() {
     let (x, w) = (values(rows * inputs), values(outputs * inputs));
     for isa in sets() {
         for precision in [Precision::Highest, Precision::High, Precision::Medium] {
-            let product = |w: &[f32]| {
-                let mut out = vec![f32::NAN; rows * w.len() / inputs];
-                linear(isa, precision, &x, &F32Rows { values: w, inputs }, Epilogue::default(), &mut out);
-                out
-            };
-            let all = product(&w);
+            let of = |w: &[f32]| product(isa, precision, &x, &F32Rows { values: w, inputs });
+            let all = of(&w);
             for (part, w) in w.chunks(320 * inputs).enumerate() {
-                for (all, few) in all.chunks(outputs).zip(product(w).chunks(320)) {
+                for (all, few) in all.chunks(outputs).zip(of(w).chunks(320)) {
                     assert_eq!(&all[part * 320..][..320], few, "{isa:?} {precision:?}");
                 }
             }

@@ -3,16 +3,14 @@
 use std::ops::Range;
 
 use half::{bf16, f16};
-use jepa_kernels::{
-    Bf16Rows, Epilogue, F16Rows, F32Columns, F32Rows, Isa, PackedWeights, Precision, Stored, WeightRows, linear,
-};
+use jepa_kernels::{Bf16Rows, F16Rows, F32Columns, F32Rows, PackedWeights, Precision, Stored, WeightRows};
 
 #[allow(dead_code, reason = "shared by several tests")]
 mod emulated;
 #[allow(dead_code, reason = "shared by several tests")]
 mod plain;
 use emulated::sets;
-use plain::noise;
+use plain::{noise, product};
 
 /// A matrix with a place to be kept.
 struct Kept<'a> {
@@ -40,12 +38,6 @@ impl WeightRows for Kept<'_> {
     fn packed(&self) -> Option<&PackedWeights> {
         Some(&self.place)
     }
-}
-
-fn product(isa: Isa, precision: Precision, x: &[f32], weights: &dyn WeightRows) -> Vec<f32> {
-    let mut out = vec![f32::NAN; x.len() / weights.inputs() * weights.outputs()];
-    linear(isa, precision, x, weights, Epilogue::default(), &mut out);
-    out
 }
 
 #[test]

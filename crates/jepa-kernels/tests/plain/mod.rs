@@ -1,6 +1,6 @@
-//! Plain versions in f64, and how far a kernel may be from them.
+//! Plain versions in f64, how far a kernel may be from them, and what several tests run.
 
-use jepa_kernels::Act;
+use jepa_kernels::{Act, Epilogue, Isa, Precision, WeightRows, linear};
 
 /// Seeded values between -1 and 1.
 pub(crate) fn noise(seed: u64) -> impl FnMut() -> f32 {
@@ -47,4 +47,11 @@ pub(crate) fn rows_close(found: &[f32], wanted: &[f64], width: usize, bar: f64) 
             assert!((f64::from(*found) - wanted).abs() <= bar * scale, "{found} {wanted} of {scale}");
         }
     }
+}
+
+/// `x · Wᵀ` on a kernel, and nothing else.
+pub(crate) fn product(isa: Isa, precision: Precision, x: &[f32], weights: &dyn WeightRows) -> Vec<f32> {
+    let mut out = vec![f32::NAN; x.len() / weights.inputs() * weights.outputs()];
+    linear(isa, precision, x, weights, Epilogue::default(), &mut out);
+    out
 }
