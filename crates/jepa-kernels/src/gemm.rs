@@ -3,7 +3,8 @@
 //! A task takes a block of outputs. It lays the weights of that block out in panels of 16 outputs, [`DEPTH`] words deep, which stay in the second-level
 //! cache, and runs over all rows, a tile of rows at a time: those are copied next to each other (and rounded, where that is asked for) and meet all
 //! panels. Weights are unpacked in the panel, so a stored type costs its unpacking once for all rows and nothing in memory. Every result is summed by
-//! one thread in one order, so it does not depend on their number. With AVX-512, weights that only a few rows meet are read in place instead, see `few`.
+//! one thread in one order, so it does not depend on their number. Panels of bf16 may be kept for the next product, see `packed`. With AVX-512, weights
+//! that only a few rows meet are read in place instead, see `few`.
 
 use std::cell::RefCell;
 use std::ops::Range;

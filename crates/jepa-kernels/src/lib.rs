@@ -9,7 +9,8 @@
 //!
 //! Work is dealt out to the threads of the current rayon pool; results are the same for any number of them. With one thread nothing leaves the
 //! caller's. With more, a caller that runs many kernels does so inside [`rayon::ThreadPool::install`], which saves waking the pool for each. Scratch
-//! memory is kept per thread from call to call: about 0.9 MB for products (1.1 MB on AMX), and the keys and values of one head for attention.
+//! memory is kept per thread from call to call: about 0.9 MB for products (1.1 MB on AMX), rows of a large product as bf16 (64 MB at most), and the keys and
+//! values of one head for attention.
 
 #![allow(unsafe_code, reason = "the crate that exists for it; every block says why it is sound")]
 
